@@ -1,0 +1,84 @@
+"""memkernel: an agent's memory that is real, in a Jupyter notebook.
+
+    import memkernel as mk
+    notes = mk.connect().store("Team notes", create=True)
+    notes.write("/units.md", "SI")
+
+or, in a notebook, `%load_ext memkernel`. Names are loaded when they are first used: importing
+memkernel itself costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from memkernel.errors import MemkernelError as MemkernelError
+    from memkernel.handle.agent import Agent as Agent
+    from memkernel.handle.connection import Connection as Connection
+    from memkernel.handle.connection import connect as connect
+    from memkernel.handle.diff import Diff as Diff
+    from memkernel.handle.store import Store as Store
+    from memkernel.models import ABSENT as ABSENT
+    from memkernel.models import Memory as Memory
+    from memkernel.models import MemoryPrefix as MemoryPrefix
+    from memkernel.models import MemoryStore as MemoryStore
+    from memkernel.models import MemoryVersion as MemoryVersion
+    from memkernel.tool.commands import MemoryBackend as MemoryBackend
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ABSENT": "models",
+    "Agent": "handle.agent",
+    "Connection": "handle.connection",
+    "Diff": "handle.diff",
+    "MemkernelError": "errors",
+    "Memory": "models",
+    "MemoryBackend": "tool.commands",
+    "MemoryPrefix": "models",
+    "MemoryStore": "models",
+    "MemoryVersion": "models",
+    "Store": "handle.store",
+    "connect": "handle.connection",
+}
+
+__all__ = [
+    "ABSENT",
+    "Agent",
+    "Connection",
+    "Diff",
+    "MemkernelError",
+    "Memory",
+    "MemoryBackend",
+    "MemoryPrefix",
+    "MemoryStore",
+    "MemoryVersion",
+    "Store",
+    "connect",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
+def load_ipython_extension(ipython: InteractiveShell) -> None:
+    """`%load_ext memkernel`."""
+    import_module(f"{__name__}.jupyter.extension").load(ipython)
+
+
+def unload_ipython_extension(ipython: InteractiveShell) -> None:
+    """`%unload_ext memkernel`."""
+    import_module(f"{__name__}.jupyter.extension").unload(ipython)
