@@ -1,0 +1,5 @@
+"""The fixtures come from the fix_*.py plugins beside this file, one a resource."""
+
+from __future__ import annotations
+
+pytest_plugins = ["tests.fix_postgres"]

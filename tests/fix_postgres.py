@@ -1,0 +1,1 @@
+"""Real PostgreSQL for the tests: one server a run, one database a test, copied from a migrated template."""
