@@ -1,0 +1,90 @@
+"""How a person names a version: `@3`, `@-1`, `@head`, `@memver_…`, `@2026-11-30T10:00`, or the objects."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from memkernel import ids
+from memkernel.errors import InvalidInputError, VersionNotFoundError
+from memkernel.models import MemoryVersion, View
+from memkernel.store import Database
+
+VersionSpec: TypeAlias = "int | str | datetime | MemoryVersion"
+"""An ordinal (1 is the first, -1 the head's predecessor), `"head"`, a version's id, a moment or a version."""
+
+_ORDINAL = re.compile(r"-?[0-9]{1,9}")
+_HEAD = "head"
+
+
+def parse_version(spec: VersionSpec) -> int | str | datetime:
+    """The spec as an ordinal, `"head"`, a `memver_` id or an aware moment; a leading `@` is left out.
+
+    A moment without a zone is UTC, as everywhere in memkernel.
+
+    Raises:
+        InvalidInputError: the text is none of these, or the ordinal is 0.
+    """
+    if isinstance(spec, MemoryVersion):
+        return spec.id
+    if isinstance(spec, datetime):
+        return _aware(spec)
+    return _ordinal(spec) if isinstance(spec, int) else _parse_text(spec.removeprefix("@"))
+
+
+def is_version(text: str) -> bool:
+    """Whether `parse_version` would take the text."""
+    try:
+        parse_version(text)
+    except InvalidInputError:
+        return False
+    return True
+
+
+def _parse_text(text: str) -> int | str | datetime:
+    if text == _HEAD or ids.is_id("memver", text):
+        return text
+    if _ORDINAL.fullmatch(text):
+        return _ordinal(int(text))
+    try:
+        return _aware(datetime.fromisoformat(text))
+    except ValueError:
+        raise InvalidInputError(
+            f"{text!r} names no version", hint="A version is @3, @-1, @head, @memver_… or @2026-11-30T10:00."
+        ) from None
+
+
+def _ordinal(number: int) -> int:
+    if number == 0:
+        raise InvalidInputError("versions are counted from 1", hint="@1 is the first, @-1 the one before the head.")
+    return number
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def find_version(
+    database: Database, memory_store_id: str, path: str, spec: VersionSpec, *, view: View = "full"
+) -> MemoryVersion:
+    """The version of the memory at a path that the spec names (CONTRACT 0.3, row 19).
+
+    An id names a version whatever its path is now.
+
+    Raises:
+        InvalidInputError: the spec is none.
+        VersionNotFoundError: there is no such version.
+    """
+    parsed = parse_version(spec)
+    versions = database.memory_versions
+    if isinstance(parsed, datetime):
+        return versions.at_time(memory_store_id, path, parsed, view=view)
+    if isinstance(parsed, int):
+        return versions.at_ordinal(memory_store_id, path, parsed, view=view)
+    if parsed != _HEAD:
+        return versions.retrieve(parsed, memory_store_id=memory_store_id, view=view)
+    newest = versions.list(memory_store_id, path=path, view=view, limit=1).data
+    if not newest:
+        raise VersionNotFoundError("@head", path)
+    return newest[0]
