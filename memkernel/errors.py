@@ -43,6 +43,7 @@ is set (`%memory config traceback on`).
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -61,9 +62,9 @@ class MemkernelError(Exception):
         head = f"{type(self).__name__}: {self}"
         return [head, self.hint] if self.hint else [head]
 
-    def _render_traceback_(self) -> list[str] | None:
-        """IPython's protocol: these lines in place of a traceback; None asks for the traceback."""
-        return None if MemkernelError.show_traceback else self.lines()
+    def _render_traceback_(self) -> list[str]:
+        """IPython's protocol: these lines in place of its own traceback."""
+        return traceback.format_exception(self) if MemkernelError.show_traceback else self.lines()
 
 
 # -- a value that no store accepts ---------------------------------------------------------------
