@@ -113,6 +113,15 @@ class MemoryVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class GrepMatch:
+    """A line of a memory that a search found. `line` is 1-based."""
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
     """One page of a listing. `next_page` is the token of the next one, None on the last."""
 

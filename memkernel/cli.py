@@ -1,0 +1,161 @@
+"""The command line: `memkernel demo | doctor | migrate | stop`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from memkernel import __version__, cluster, config
+from memkernel.errors import MemkernelError
+
+NOTEBOOK = "01_agent_remembers.ipynb"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0, 1 for an error that is told, 2 for a wrong command line."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and options.run is not _demo:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.rest = [argument for argument in rest if argument != "--"]
+    try:
+        return options.run(options)
+    except MemkernelError as error:
+        print("\n".join(error.lines()), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="memkernel", description="A real memory for agents in Jupyter notebooks.")
+    parser.add_argument("--version", action="version", version=f"memkernel {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo",
+        help="open the tour in JupyterLab, on an embedded PostgreSQL of its own",
+        description="Open the tour in JupyterLab, on an embedded PostgreSQL of its own. "
+        "Further arguments go to JupyterLab, for example --no-browser or --port 8899.",
+    )
+    demo.add_argument("--execute", action="store_true", help="run the notebook here, without a browser, and print it")
+    demo.set_defaults(run=_demo)
+
+    doctor = commands.add_parser("doctor", help="what is found, used and missing on this machine")
+    doctor.set_defaults(run=_doctor)
+
+    migrate = commands.add_parser("migrate", help="bring a database's memkernel tables up to this version")
+    migrate.add_argument("dsn", nargs="?", help="postgresql://…; without it MEMKERNEL_DSN, then the embedded one")
+    migrate.set_defaults(run=_migrate)
+
+    stop = commands.add_parser("stop", help="stop the embedded PostgreSQL, whoever uses it")
+    stop.set_defaults(run=_stop)
+    return parser
+
+
+# -- doctor, migrate, stop -------------------------------------------------------------------------
+
+
+def _doctor(_: argparse.Namespace) -> int:
+    findings = cluster.diagnose(config.load())
+    marks = {"ok": "ok     ", "warning": "warning", "missing": "MISSING"}
+    for finding in findings:
+        print(f"{marks[finding.state]}  {finding.what}: {finding.text}")
+        if finding.hint:
+            print(f"         {finding.hint}")
+    return 1 if any(finding.state == "missing" for finding in findings) else 0
+
+
+def _migrate(options: argparse.Namespace) -> int:
+    from memkernel.store import Database
+
+    settings = config.load()
+    chosen = cluster.choose(options.dsn, settings)
+    print(chosen.line)
+    with Database(chosen.dsn, migrate=True) as database:
+        print(f"The memkernel tables are at schema {database.status().schema_version}.")
+    return 0
+
+
+def _stop(_: argparse.Namespace) -> int:
+    stopped = _cluster().stop()
+    print("The embedded PostgreSQL was stopped." if stopped else "No embedded PostgreSQL was running.")
+    return 0
+
+
+def _cluster() -> cluster.EmbeddedCluster:
+    settings = config.load()
+    return cluster.EmbeddedCluster(home=settings.home, pg_bin=settings.pg_bin, pg_user=settings.pg_user)
+
+
+# -- demo ------------------------------------------------------------------------------------------
+
+
+def _demo(options: argparse.Namespace) -> int:
+    home = cluster.home_directory(config.load().home) / "demo"
+    notebook = _copy_notebooks(home / "notebooks") / NOTEBOOK
+    environment = _demo_environment(home)
+    if options.execute:
+        return _execute(notebook, environment)
+    if find_spec("jupyterlab") is None:
+        raise MemkernelError("JupyterLab is not installed", hint="`pip install 'memkernel[lab]'`")
+    root = ["--allow-root"] if os.geteuid() == 0 else []
+    command = [sys.executable, "-m", "jupyterlab", *root, *options.rest, str(notebook)]
+    return subprocess.run(command, env=environment, cwd=notebook.parent, check=False).returncode
+
+
+def _demo_environment(home: Path) -> dict[str, str]:
+    """This process's environment, with a memkernel home of the demo's own and never a person's own server."""
+    kept = {name: value for name, value in os.environ.items() if name != "MEMKERNEL_DSN"}
+    return kept | {"MEMKERNEL_HOME": str(home), "MEMKERNEL_DEMO": "1"}
+
+
+def _copy_notebooks(target: Path) -> Path:
+    """Fresh copies of the shipped notebooks: a visitor may change them, and the next visit starts anew."""
+    target.mkdir(parents=True, exist_ok=True)
+    for notebook in sorted(_shipped_notebooks().glob("*.ipynb")):
+        shutil.copyfile(notebook, target / notebook.name)
+    return target
+
+
+def _shipped_notebooks() -> Path:
+    """The notebooks inside the installed package, or beside it in a source tree."""
+    here = Path(__file__).resolve().parent
+    return next(folder for folder in (here / "notebooks", here.parent / "notebooks") if folder.is_dir())
+
+
+def _execute(notebook: Path, environment: dict[str, str]) -> int:
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    book = nbformat.read(notebook, as_version=4)
+    client = NotebookClient(
+        book,
+        timeout=300,
+        resources={"metadata": {"path": str(notebook.parent)}},
+        on_cell_executed=lambda cell, **_: _print_cell(cell),
+    )
+    try:
+        client.execute(env=environment)
+    except CellExecutionError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _print_cell(cell: Any) -> None:
+    if cell.cell_type != "code":
+        return
+    print("\n".join(f"In > {line}" for line in cell.source.splitlines()))
+    for output in cell.outputs:
+        text = output.get("text") or output.get("data", {}).get("text/plain") or "\n".join(output.get("traceback", []))
+        print(text.rstrip("\n"))
+    print(flush=True)

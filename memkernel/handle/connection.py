@@ -1,0 +1,115 @@
+"""`mk.connect`: a database, and the memory stores in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from memkernel import cluster, config
+from memkernel.handle.records import Records
+from memkernel.handle.store import Store
+from memkernel.models import Actor, MemoryStore, Settings
+from memkernel.store import Database, ServerStatus
+
+if TYPE_CHECKING:
+    from memkernel.analytics.sql import SqlResult
+
+
+def connect(dsn: str | None = None, *, actor: Actor | None = None) -> Connection:
+    """Connect to a PostgreSQL, and make or check memkernel's tables there.
+
+    Args:
+        dsn: a server, `postgresql://…`. Without one MEMKERNEL_DSN is taken, and without that the embedded
+            PostgreSQL, which is started where it does not run. A server that was chosen and fails is an error;
+            no other one is tried.
+        actor: who writes; by default a `user_actor` named after the operating system's user.
+
+    Raises:
+        ClusterError: the embedded PostgreSQL cannot be started.
+        DatabaseError: the server does not answer, is too old, or holds another version's tables.
+    """
+    settings = config.load()
+    chosen = cluster.choose(dsn, settings)
+    database = Database(chosen.dsn, limits=settings.limits, migrate=chosen.cluster is not None)
+    database.open()
+    return Connection(database, chosen, actor or Actor("user_actor", f"user_{settings.user}"), settings)
+
+
+class Connection:
+    """A database that is connected. Safe to use from several threads; close it or leave it to the process's end."""
+
+    def __init__(self, database: Database, chosen: cluster.Chosen, actor: Actor, settings: Settings) -> None:
+        self.database = database
+        self.actor = actor
+        self.settings = settings
+        self._chosen = chosen
+
+    @property
+    def line(self) -> str:
+        """Which server this is, in one line without a password."""
+        return self._chosen.line
+
+    def __repr__(self) -> str:
+        return f"<memkernel.Connection to {self.line}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; the embedded server stops a minute after its last client."""
+        self.database.close()
+        if self._chosen.cluster is not None:
+            self._chosen.cluster.release()
+
+    def status(self) -> ServerStatus:
+        """The server, its schema and what it holds; also a contact that settles writes that were cut off."""
+        return self.database.status()
+
+    def store(self, ref: str, *, create: bool = False, description: str = "") -> Store:
+        """The store with this id, exact name or slug; active stores before archived ones.
+
+        Args:
+            ref: an id, a name or a slug; a name where `create` is set.
+            create: make the store where none of this name is there. Two kernels that ask at once get the same one.
+            description: of the store that is made.
+
+        Raises:
+            StoreNotFoundError: nothing answers to `ref`, and `create` is not set.
+            AmbiguousStoreError: several stores do.
+        """
+        stores = self.database.memory_stores
+        return Store(self, stores.get_or_create(ref, description=description) if create else stores.find(ref))
+
+    def create_store(self, name: str, *, description: str = "", metadata: dict[str, str] | None = None) -> Store:
+        """A new store; another one of the same name may be there already (CONTRACT B.3)."""
+        made = self.database.memory_stores.create(name=name, description=description, metadata=metadata)
+        return Store(self, made)
+
+    def stores(self, *, include_archived: bool = False) -> Records[MemoryStore]:
+        """All stores, newest first."""
+        return Records(self._each_store(include_archived), kind=MemoryStore)
+
+    def _each_store(self, include_archived: bool) -> Iterator[MemoryStore]:
+        page = None
+        while True:
+            found = self.database.memory_stores.list(include_archived=include_archived, limit=100, page=page)
+            yield from found.data
+            page = found.next_page
+            if page is None:
+                return
+
+    def sql(self, query: str, *, limit: int | None = None) -> SqlResult:
+        """Read-only SQL (DuckDB's) over `memory_stores`, `memories` and `memory_versions` of this database.
+
+        Raises:
+            QueryRefusedError: the query could write or reach outside, or is not exactly one statement.
+        """
+        from memkernel.analytics.sql import query as run
+
+        return run(self.database, query, limit=limit)
