@@ -7,6 +7,7 @@
     │   │   └── ContentTooLargeError                .size_bytes .limit_bytes
     │   └── InvalidPageError                        a cursor of another listing, or garbage
     ├── NotFoundError (LookupError)
+    │   ├── NoStoreInUseError                       a path names no store, and none is in use
     │   ├── StoreNotFoundError                      .store .near
     │   ├── MemoryNotFoundError                     .path_or_id .near
     │   └── VersionNotFoundError                    .version
@@ -22,7 +23,8 @@
     │   ├── HeadRedactionError                      .version
     │   ├── RedactedError                           .version
     │   ├── HistoryPrunedError                      .pruned_through_seq
-    │   └── QueryRefusedError                       SQL that could write, reach out, or is not one statement
+    │   ├── QueryRefusedError                       SQL that could write, reach out, or is not one statement
+    │   └── NotConfirmedError                       a person did not say yes, or could not be asked
     ├── DatabaseError
     │   ├── DatabaseUnavailableError                .saved .memory_store_id .version_id
     │   ├── ServerTooOldError                       .server_version
@@ -110,6 +112,13 @@ class InvalidPageError(InvalidInputError):
 
 class NotFoundError(MemkernelError, LookupError):
     """The thing named is not there."""
+
+
+class NoStoreInUseError(NotFoundError):
+    """A path was written without a store, and no store is in use."""
+
+    def __init__(self) -> None:
+        super().__init__("no memory store is in use", hint="`%memory use STORE` takes one; `%memory stores` lists them.")
 
 
 def _near(names: Sequence[str], otherwise: str) -> str:
@@ -245,6 +254,10 @@ class HistoryPrunedError(RefusedError):
 
 class QueryRefusedError(RefusedError):
     """A query that could write, read files, reach out, or is not exactly one statement."""
+
+
+class NotConfirmedError(RefusedError):
+    """What cannot be undone was not confirmed by a person."""
 
 
 # -- the database --------------------------------------------------------------------------------
