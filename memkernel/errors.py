@@ -36,7 +36,8 @@
     ├── MemoryToolError                         one sentence that the model can act on
     └── AgentError
         ├── UnsupportedClientError                  .client
-        └── NoApiKeyError
+        ├── NoApiKeyError
+        └── ModelRequestError                       .status_code .request_id
 
 `str(error)` is one sentence that names the thing; `hint` is one sentence on what to do about it. In a
 notebook the two are shown as two lines instead of a traceback, unless `MemkernelError.show_traceback`
@@ -344,12 +345,13 @@ class AgentError(MemkernelError):
 
 
 class UnsupportedClientError(AgentError):
-    """The client given is no Anthropic client."""
+    """The client given is no Anthropic client, or an asynchronous one; `use` names the one to take then."""
 
-    def __init__(self, client: object) -> None:
+    def __init__(self, client: object, *, use: str = "") -> None:
         kind = f"{type(client).__module__}.{type(client).__qualname__}"
         super().__init__(
-            f"{kind} is no Anthropic client", hint="Pass anthropic.Anthropic(), or a client of its family."
+            f"{kind} is asynchronous, and an agent's loop is not" if use else f"{kind} is no Anthropic client",
+            hint=f"Pass {use}(…) instead." if use else "Pass anthropic.Anthropic(), or a client of its family.",
         )
         self.client = client
 
@@ -359,3 +361,11 @@ class NoApiKeyError(AgentError):
 
     def __init__(self) -> None:
         super().__init__("ANTHROPIC_API_KEY is not set", hint='Set it, or use model="scripted", which needs none.')
+
+
+class ModelRequestError(AgentError):
+    """The model's API refused a request, or did not answer; `status_code` is None where there was no answer."""
+
+    def __init__(self, message: str, *, hint: str, status_code: int | None = None, request_id: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status_code, self.request_id = status_code, request_id
