@@ -1,0 +1,1 @@
+"""The commands of `%memory`, a module a group; `table.COMMANDS` lists them."""

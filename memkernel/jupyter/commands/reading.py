@@ -1,0 +1,85 @@
+"""What a store holds: ls, tree, cat, grep."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Final
+
+from memkernel.handle.records import Records
+from memkernel.jupyter.arguments import Parser, gives_result, takes_limit, takes_path, takes_store
+from memkernel.jupyter.command import Command
+from memkernel.jupyter.notebook import Notebook
+from memkernel.jupyter.tree import Tree
+from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryVersion
+
+
+def _declare_ls(parser: Parser) -> None:
+    takes_path(parser, optional=True, default="/", help="a directory or a memory; default: /")
+    parser.add_argument("-r", "--recursive", action="store_true", help="the whole subtree")
+    takes_store(parser)
+    takes_limit(parser, "entries")
+    gives_result(parser, rows=True)
+
+
+def ls(notebook: Notebook, args: Namespace, body: str | None) -> Records[Memory | MemoryPrefix]:
+    """The memories and directories at a path."""
+    place = notebook.place_now(args.path, args)
+    return place.store.ls(place.path, depth=0 if args.recursive else 1).first(args.limit)
+
+
+def _declare_tree(parser: Parser) -> None:
+    takes_path(parser, optional=True, default="/", help="a directory; default: /")
+    takes_store(parser)
+    gives_result(parser)
+
+
+def tree(notebook: Notebook, args: Namespace, body: str | None) -> Tree:
+    """Everything below a path, drawn as a tree."""
+    place = notebook.place_now(args.path, args)
+    found = place.store.ls(place.path, depth=0)
+    return Tree(place.path, (each.path for each in found), lines_shown=notebook.preferences["limit"])
+
+
+def _declare_cat(parser: Parser) -> None:
+    takes_path(parser, help="a memory, perhaps @VERSION")
+    takes_store(parser)
+    gives_result(parser)
+
+
+def cat(notebook: Notebook, args: Namespace, body: str | None) -> Memory | MemoryVersion:
+    """A memory with its text, or one of its versions."""
+    place = notebook.place(args.path, args)
+    if place.version is not None:
+        return place.store.version(place.path, place.version)
+    memory = place.store.memory(place.path)
+    notebook.saw_head(place, memory.memory_version_id)
+    return memory
+
+
+def _declare_grep(parser: Parser) -> None:
+    parser.add_argument("pattern", metavar="PATTERN", help="a regular expression (Python's re)")
+    takes_path(parser, optional=True, default="/", help="search only at or below this path")
+    parser.add_argument("-i", "--ignore-case", action="store_true", help="match letters whatever their case")
+    takes_store(parser)
+    takes_limit(parser, "lines")
+    gives_result(parser, rows=True)
+
+
+def grep(notebook: Notebook, args: Namespace, body: str | None) -> Records[GrepMatch]:
+    """The lines that match."""
+    place = notebook.place_now(args.path, args)
+    return place.store.grep(args.pattern, place.path, ignore_case=args.ignore_case).first(args.limit)
+
+
+COMMANDS: Final = (
+    Command("ls", "List memories and directories.", _declare_ls, ls, ("%memory ls /", "%memory ls handbook:/rules -r")),
+    Command("tree", "Draw everything below a path.", _declare_tree, tree, ("%memory tree", "%memory tree /projects")),
+    Command("cat", "Show a memory, or a version of it.", _declare_cat, cat, ("%memory cat /units.md", "%memory cat /units.md@-1")),
+    Command(
+        "grep",
+        "Search the memories' lines.",
+        _declare_grep,
+        grep,
+        ('%memory grep "SI units"', r"%memory grep -i todo /projects"),
+    ),
+)

@@ -1,0 +1,209 @@
+"""Tab completion of the magics' lines: commands, options, stores, paths, versions (UX 1.3, fault 49)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+
+from memkernel import paths
+from memkernel.handle.connection import Connection
+from memkernel.jupyter import words
+from memkernel.jupyter.arguments import Parser, format_path, parse_address
+from memkernel.jupyter.commands import agent, table
+from memkernel.jupyter.notebook import Notebook
+from memkernel.jupyter.preferences import SETTINGS
+from memkernel.jupyter.recollection import Recollection
+
+MATCHER_ID: Final = "memkernel"
+MOST: Final = 200
+_PRIORITY: Final = 100
+
+_MAGIC: Final = re.compile(r"\s*(?:[^%#]*=\s*)?(?P<mark>%{1,2})(?P<magic>memory|agent)\s+(?P<rest>.*)", re.DOTALL)
+
+
+class _Silence(tuple[SimpleCompletion, ...]):
+    """No matches, yet IPython's other matchers keep quiet: they would offer files of this machine for a memory's path.
+
+    IPython lets a matcher silence the others only if `len` says that it has matches itself.
+    """
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """A line that is being typed: its finished words, what the last one means so far, and how it is typed."""
+
+    finished: list[str]
+    meaning: str
+    typed: str
+
+    def option(self, *names: str) -> str | None:
+        """The value that the finished words give to an option."""
+        pairs = zip(self.finished, self.finished[1:], strict=False)
+        return next((value for word, value in pairs if word in names), None)
+
+
+Source: TypeAlias = Callable[[Typing], Iterable[str]]
+
+
+class Completer:
+    """The matcher of one kernel."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        self._notebook = notebook
+        self._known = Recollection[str]()
+        self._sources: dict[str, Source] = {
+            "PATH": self._addresses,
+            "NEW_PATH": self._paths_of_the_store,
+            "STORE": lambda _: self._stores(),
+            "VERSION": self._versions,
+            "SETTING": lambda _: SETTINGS,
+            "VALUE": _setting_values,
+            "VAR": self._variables,
+            "DSN": lambda _: (),
+        }
+
+    @context_matcher(identifier=MATCHER_ID, priority=_PRIORITY)
+    def match(self, context: CompletionContext) -> SimpleMatcherResult:
+        """IPython's matcher, API v2."""
+        found = _MAGIC.fullmatch(context.text_until_cursor)
+        if found is None:
+            return {"completions": []}
+        typed, candidates = self._complete(found["mark"], found["magic"], found["rest"])
+        completions = [SimpleCompletion(text, type="memory") for text in candidates[:MOST]]
+        return {
+            "completions": completions or _Silence(),
+            "matched_fragment": typed,
+            "suppress": True,
+            "ordered": True,
+        }
+
+    def _complete(self, mark: str, magic: str, rest: str) -> tuple[str, list[str]]:
+        finished, typed = words.unfinished(rest)
+        if magic == "memory":
+            if not finished:
+                return typed, [name for name in _command_names(mark) if name.startswith(typed)]
+            if finished == ["help"]:
+                return typed, [name for name in table.COMMANDS if name.startswith(typed)]
+            command, finished = table.COMMANDS.get(finished[0]), finished[1:]
+        else:
+            command = agent.AGENT
+        if command is None:
+            return typed, []
+        return self._complete_argument(command.parser, finished, typed)
+
+    def _complete_argument(self, parser: Parser, finished: list[str], typed: str) -> tuple[str, list[str]]:
+        option, equals, value = typed.partition("=")
+        if equals and parser.takes_value(option):
+            return value, self._values(parser.metavar_of(option), Typing(finished, words.meant(value), value))
+        if finished and parser.takes_value(finished[-1]):
+            return typed, self._values(parser.metavar_of(finished[-1]), Typing(finished, words.meant(typed), typed))
+        if typed.startswith("-") and "--" not in finished:
+            return typed, [name for name in parser.option_names() if name.startswith(typed)]
+        positionals = parser.positionals(finished)
+        metavar = parser.metavar_at(len(positionals))
+        return typed, self._values(metavar, Typing([*positionals, *finished], words.meant(typed), typed))
+
+    def _values(self, metavar: str | None, typing: Typing) -> list[str]:
+        source = self._sources.get(metavar or "")
+        if source is None:
+            return []
+        matching = (value for value in source(typing) if value.startswith(typing.meaning))
+        return [words.quote_like(value, typing.typed, closed=not value.endswith("/")) for value in matching]
+
+    # -- what can stand there ----------------------------------------------------------------------
+
+    def _addresses(self, typing: Typing) -> Iterable[str]:
+        address = parse_address(typing.meaning)
+        path, at, _ = typing.meaning.rpartition("@")
+        if at and not path.endswith("/"):
+            yield from (f"{path}{version}" for version in self._versions_of(typing, path))
+        if not typing.meaning.startswith("/") and address.store is None:
+            yield from (f"{store}:/" for store in self._stores())
+        prefix = "" if address.store is None else f"{address.store}:"
+        below = typing.meaning.removeprefix(prefix)
+        yield from (prefix + path for path in _steps(self._paths(address.store or _store_option(typing)), below))
+
+    def _paths_of_the_store(self, typing: Typing) -> Iterable[str]:
+        address = parse_address(typing.finished[0])
+        return _steps(self._paths(address.store or _store_option(typing)), typing.meaning)
+
+    def _versions(self, typing: Typing) -> Iterable[str]:
+        return self._versions_of(typing, typing.finished[0])
+
+    def _versions_of(self, typing: Typing, text: str) -> list[str]:
+        address = parse_address(text)
+        ref, path = address.store or _store_option(typing), address.path
+        return self._ask(("versions", ref, path), lambda connection: self._fetch_versions(connection, ref, path))
+
+    def _paths(self, ref: str | None) -> list[str]:
+        return self._ask(("paths", ref), lambda connection: self._fetch_paths(connection, ref))
+
+    def _stores(self) -> list[str]:
+        return self._ask(("stores",), _fetch_stores)
+
+    def _variables(self, _: Typing) -> Iterable[str]:
+        return sorted(name for name in self._notebook.shell.user_ns if not name.startswith("_"))
+
+    # -- the database, in the background -----------------------------------------------------------
+
+    def _ask(self, key: tuple[str | None, ...], fetch: Callable[[Connection], list[str]]) -> list[str]:
+        connection, store = self._notebook.connected, self._notebook.store_in_use
+        if connection is None:
+            return []
+        return self._known.get((id(connection), store and store.id, *key), lambda: fetch(connection))
+
+    def _fetch_paths(self, connection: Connection, ref: str | None) -> list[str]:
+        store = self._notebook.store() if ref is None else connection.store(ref)
+        return [path for path, _ in connection.database.memories.entries(store.id)]
+
+    def _fetch_versions(self, connection: Connection, ref: str | None, path: str) -> list[str]:
+        store = self._notebook.store() if ref is None else connection.store(ref)
+        return ["@head", *(f"@{version.ordinal}" for version in store.log(path, limit=MOST))]
+
+
+def _fetch_stores(connection: Connection) -> list[str]:
+    """The shortest name of each store that names it alone: the slug, else the name, else the id (fault 27)."""
+    stores = connection.stores()
+    slugs, names = [paths.slug(store.name) for store in stores], [store.name for store in stores]
+    return sorted(
+        slug if slug and slugs.count(slug) == 1 else store.name if names.count(store.name) == 1 else store.id
+        for slug, store in zip(slugs, stores, strict=True)
+    )
+
+
+def _command_names(mark: str) -> list[str]:
+    unfit = "always" if mark == "%" else "never"
+    names = [name for name, command in table.COMMANDS.items() if command.body != unfit]
+    return names if mark == "%%" else [*names, "help"]
+
+
+def _setting_values(typing: Typing) -> Iterable[str]:
+    setting = SETTINGS.get(typing.finished[0])
+    return setting.values.split(" or ") if setting and " or " in setting.values else ()
+
+
+def _store_option(typing: Typing) -> str | None:
+    return typing.option("-s", "--store")
+
+
+def _steps(known: list[str], typed: str) -> list[str]:
+    """The next directories and all paths below what is typed; only the next step where there are too many."""
+    below = [path for path in known if path.startswith(typed)]
+    next_step = sorted({_next_step(path, len(typed)) for path in below})
+    directories = [step for step in next_step if step.endswith("/")]
+    every = [*directories, *map(format_path, below)]
+    return every if len(every) <= MOST else next_step
+
+
+def _next_step(path: str, start: int) -> str:
+    slash = path.find("/", max(start, 1))
+    return format_path(path) if slash < 0 else path[: slash + 1]

@@ -1,0 +1,50 @@
+"""`%load_ext memkernel`: the magics, their completion, and how records look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from memkernel.errors import MemkernelError
+from memkernel.jupyter import presenters
+from memkernel.jupyter.complete import MATCHER_ID, Completer
+from memkernel.jupyter.magics import MemoryMagics
+from memkernel.jupyter.notebook import Notebook
+
+_notebooks: Final[WeakKeyDictionary[InteractiveShell, Notebook]] = WeakKeyDictionary()
+
+
+def load(shell: InteractiveShell) -> None:
+    """Register everything, connect, and print one line: which PostgreSQL is used.
+
+    Where none can be reached the magics are there all the same, and the error is told in two lines; the next
+    command tries again.
+    """
+    unload(shell)
+    notebook = _notebooks[shell] = Notebook(shell)
+    shell.register_magics(MemoryMagics(shell, notebook))
+    shell.Completer.custom_matchers.append(Completer(notebook).match)
+    presenters.register(shell)
+    try:
+        print(notebook.connection.line)
+    except MemkernelError as error:
+        print("\n".join(error.lines()))
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take everything back; nothing happens where nothing was loaded."""
+    notebook = _notebooks.pop(shell, None)
+    if notebook is None:
+        return
+    for kind, name in (("line", "memory"), ("cell", "memory"), ("cell", "agent")):
+        shell.magics_manager.magics[kind].pop(name, None)
+    shell.Completer.custom_matchers[:] = [
+        matcher
+        for matcher in shell.Completer.custom_matchers
+        if getattr(matcher, "matcher_identifier", None) != MATCHER_ID
+    ]
+    presenters.unregister(shell)
+    notebook.close()

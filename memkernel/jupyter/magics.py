@@ -1,0 +1,68 @@
+"""The magics: parse a line, let a command run, hand over what it returns."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
+
+from memkernel.jupyter import usage
+from memkernel.jupyter.arguments import HelpShown
+from memkernel.jupyter.command import Command
+from memkernel.jupyter.commands import agent, table
+from memkernel.jupyter.notebook import Notebook
+
+
+@magics_class
+class MemoryMagics(Magics):
+    """`%memory`, `%%memory` and `%%agent`."""
+
+    def __init__(self, shell: InteractiveShell, notebook: Notebook) -> None:
+        super().__init__(shell)
+        self.notebook = notebook
+
+    @line_cell_magic
+    def memory(self, line: str, cell: str | None = None) -> Any:
+        name, _, rest = line.strip().partition(" ")
+        if name in ("help", "-h", "--help"):
+            return self._help(rest.strip())
+        command = table.find(name or "stores")
+        _check_body(command, cell)
+        return self._run(command, rest, cell)
+
+    @cell_magic
+    def agent(self, line: str, cell: str) -> Any:
+        return self._run(agent.AGENT, line, cell)
+
+    def _help(self, name: str) -> None:
+        print(table.find(name).parser.format_help() if name else usage.overview(table.COMMANDS.values()))
+
+    def _run(self, command: Command, line: str, cell: str | None) -> Any:
+        try:
+            args = command.parser.parse_line(line)
+        except HelpShown:
+            return None
+        self.notebook.tell_settled()
+        return self._deliver(command.run(self.notebook, args, cell), args)
+
+    def _deliver(self, result: object, args: Namespace) -> object:
+        given = vars(args)
+        if given.get("df"):
+            result = result.df()
+        if given.get("out"):
+            self.notebook.shell.push({args.out: result})
+        return None if given.get("quiet") else result
+
+
+def _check_body(command: Command, cell: str | None) -> None:
+    if cell is not None and command.body == "never":
+        raise UsageError(f"{command.name} takes no cell body\nWrite it in a line of its own: `%memory {command.name} …`")
+    if cell is None and command.body == "always":
+        raise UsageError(f"{command.name} needs a cell\nWrite `%%memory {command.name}` in the cell's first line, the text below.")
+
+
+MemoryMagics.memory.__doc__ = usage.overview(table.COMMANDS.values())

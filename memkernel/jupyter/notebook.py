@@ -1,0 +1,170 @@
+"""What a kernel remembers between commands: its connection, the store in use, the heads it has shown."""
+
+from __future__ import annotations
+
+import threading
+from argparse import Namespace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+
+from memkernel.errors import NoStoreInUseError
+from memkernel.handle.connection import Connection, connect
+from memkernel.handle.store import Store
+from memkernel.jupyter.arguments import parse_address
+from memkernel.jupyter.preferences import Preferences
+
+if TYPE_CHECKING:
+    from memkernel.handle.agent import Agent
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path in a store, perhaps at a version."""
+
+    store: Store
+    path: str
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An agent and the options that it was made with."""
+
+    agent: Agent
+    options: dict[str, Any]
+
+
+class Notebook:
+    """The state behind the magics of one kernel."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.preferences = Preferences()
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._store: Store | None = None
+        self._agents: dict[str, _Known] = {}
+        self._heads_shown: dict[tuple[str, str], str] = {}
+
+    # -- the connection ----------------------------------------------------------------------------
+
+    @property
+    def connection(self) -> Connection:
+        """The connection of this kernel, made where there is none."""
+        with self._lock:
+            if self._connection is None:
+                self._connection = connect()
+            return self._connection
+
+    @property
+    def connected(self) -> Connection | None:
+        """The connection, if there is one."""
+        return self._connection
+
+    def connect(self, dsn: str | None) -> Connection:
+        """Connect anew; the connection of before is closed once the new one stands."""
+        made = connect(dsn)
+        self.close()
+        self._connection = made
+        return made
+
+    def close(self) -> None:
+        """Forget the connection and all that belongs to it."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        self._store = None
+        self._agents.clear()
+        self._heads_shown.clear()
+        if connection is not None:
+            connection.close()
+
+    # -- stores and paths --------------------------------------------------------------------------
+
+    @property
+    def store_in_use(self) -> Store | None:
+        """The store of paths that name none."""
+        return self._store
+
+    def use(self, ref: str, *, create: bool = False) -> Store:
+        """Make a store the one in use; `create` makes one where none has this name."""
+        self._store = self.connection.store(ref, create=create)
+        return self._store
+
+    def store(self, ref: str | None = None) -> Store:
+        """The store of this id, name or slug; without one the store in use.
+
+        Raises:
+            NoStoreInUseError: none is named and none is in use.
+        """
+        if ref is not None:
+            return self.connection.store(ref)
+        if self._store is None:
+            raise NoStoreInUseError
+        return self._store
+
+    def place(self, text: str, args: Namespace) -> Place:
+        """The place that a PATH means; its version may be None.
+
+        Raises:
+            UsageError: the path and `--store` name two stores.
+        """
+        address = parse_address(text)
+        if address.store is not None and args.store is not None and address.store != args.store:
+            raise UsageError(f"{text} names the store {address.store}, --store names {args.store}\nName one of them.")
+        return Place(self.store(address.store or args.store), address.path, address.version)
+
+    def place_now(self, text: str, args: Namespace) -> Place:
+        """The place that a PATH means, where a version makes no sense.
+
+        Raises:
+            UsageError: the path has a version other than the head.
+        """
+        place = self.place(text, args)
+        if place.version not in (None, "head"):
+            raise UsageError(
+                f"{text} names a version, and versions never change\n"
+                f"The memory itself is {place.path}; one that is called {text} is written {text}@head."
+            )
+        return place
+
+    def dropped(self, store: Store) -> None:
+        """The store is gone: if it was in use, none is any longer."""
+        if self._store is not None and self._store.id == store.id:
+            self._store = None
+
+    # -- agents and variables ----------------------------------------------------------------------
+
+    def agent(self, store: Store, options: dict[str, Any], *, new: bool) -> Agent:
+        """The agent whose conversation goes on in this kernel: one a store, made anew where it has other options."""
+        from memkernel.handle.agent import Agent
+
+        known = self._agents.get(store.id)
+        if known is None or new or known.options != options:
+            known = self._agents[store.id] = _Known(Agent(store=store, **options), options)
+        return known.agent
+
+    def value_of(self, name: str) -> str | bytes:
+        """The text in a variable of the notebook.
+
+        Raises:
+            UsageError: there is no such variable, or it holds no text.
+        """
+        names = self.shell.user_ns
+        if name not in names:
+            raise UsageError(f"there is no variable {name}\nAssign it first.")
+        if not isinstance(names[name], str | bytes):
+            raise UsageError(f"{name} is no text but {type(names[name]).__name__}\nIt must be str or bytes.")
+        return names[name]
+
+    # -- what the person has seen ------------------------------------------------------------------
+
+    def saw_head(self, place: Place, memory_version_id: str) -> None:
+        """The person was shown this version as the head of this path."""
+        self._heads_shown[place.store.id, place.path] = memory_version_id
+
+    def head_seen(self, place: Place) -> str | None:
+        """The head that the person was last shown of this path."""
+        return self._heads_shown.get((place.store.id, place.path))

@@ -1,0 +1,101 @@
+"""How records and runs look in this kernel: IPython's formatters, and the presenter of a run that goes on."""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import threading
+import time
+from typing import Any, Final
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
+from IPython.lib.pretty import RepresentationPrinter
+
+from memkernel import present
+from memkernel.agent.events import Event, TextDelta, ThinkingDelta
+from memkernel.agent.run import Run
+from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion
+from memkernel.render import html_of, text_of
+from memkernel.store import ServerStatus
+
+_RECORDS: Final = (MemoryStore, Memory, MemoryPrefix, MemoryVersion, GrepMatch, ServerStatus)
+
+
+def register(shell: InteractiveShell) -> None:
+    """Show memkernel's records and runs well in this shell."""
+    for kind in _RECORDS:
+        shell.display_formatter.formatters["text/html"].for_type(kind, html_of)
+        shell.display_formatter.formatters["text/plain"].for_type(kind, _print_text)
+    present.register(Run, LiveRun.show if _updates(shell) else _print_as_it_goes)
+
+
+def unregister(shell: InteractiveShell) -> None:
+    """Leave the formatters as they were."""
+    for kind in _RECORDS:
+        for mime_type in ("text/html", "text/plain"):
+            shell.display_formatter.formatters[mime_type].pop(kind, None)
+
+
+def _print_text(record: object, printer: RepresentationPrinter, cycle: bool) -> None:
+    # Inside a list or a dict one line is enough.
+    printer.text(text_of(record) if len(printer.stack) <= 1 else repr(record))
+
+
+def _updates(shell: InteractiveShell) -> bool:
+    """Whether outputs of this shell can be replaced: in a kernel, not in a terminal."""
+    return getattr(shell, "kernel", None) is not None
+
+
+def _print_as_it_goes(run: Run) -> None:
+    from memkernel.agent.transcript import TextTranscript
+
+    run.subscribe(TextTranscript(sys.stdout))
+
+
+class LiveRun:
+    """A run in a cell's output: shown when it begins, replaced while it goes on, and complete at its end.
+
+    Args:
+        run: the run; it has not begun yet.
+        pause_s: the least time between two updates that only bring more words.
+    """
+
+    def __init__(self, run: Run, *, pause_s: float = 0.1) -> None:
+        self._run, self._pause_s = run, pause_s
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._shown_at = time.monotonic()
+        self._handle = display(run, display_id=True)
+
+    @classmethod
+    def show(cls, run: Run) -> None:
+        """Follow a run until it ends."""
+        run.subscribe(cls(run).on_event)
+
+    def on_event(self, event: Event) -> None:
+        """Words may wait for a moment; everything else is shown at once."""
+        with self._lock:
+            if isinstance(event, TextDelta | ThinkingDelta):
+                self._show_soon()
+            else:
+                self._show_now()
+
+    def _show_soon(self) -> None:
+        if self._timer is None:
+            left_s = self._shown_at + self._pause_s - time.monotonic()
+            self._timer = threading.Timer(max(left_s, 0), contextvars.copy_context().run, [self._on_timer])
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _on_timer(self) -> None:
+        with self._lock:
+            if self._timer is not None:
+                self._show_now()
+
+    def _show_now(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._handle.update(self._run)
+        self._shown_at = time.monotonic()
