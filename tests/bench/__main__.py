@@ -1,0 +1,45 @@
+"""All benchmarks of PERFORMANCE: `python -m tests.bench [name …]`. Prints each figure beside its target and its peer.
+
+No timed test: nothing fails here. The figures go to tests/bench/results.json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.bench import bench_diff, bench_load_ext, bench_store, bench_tool
+
+Result = dict[str, Any]
+
+BENCHES: dict[str, Callable[[], list[Result]]] = {
+    "tool": bench_tool.run,
+    "store": bench_store.run,
+    "diff": bench_diff.run,
+    "load_ext": bench_load_ext.run,
+}
+
+
+def main(names: list[str]) -> None:
+    results = [result for name in names or BENCHES for result in BENCHES[name]()]
+    print(f"{'':5} {'work':58} {'ours':>11} {'peer':>11} {'ratio':>7} {'target':>7}  peer")
+    for result in results:
+        print(line(result))
+    Path(__file__).with_name("results.json").write_text(json.dumps(results, indent=1))
+
+
+def line(result: Result) -> str:
+    """One row: times in microseconds, medians; the ratio with a mark where the target is missed."""
+    ratio, target = result["ratio"], result["target"]
+    missed = target is not None and (ratio < target if result.get("at_least") else ratio > target)
+    return (
+        f"{result['id']:5} {result['work'][:58]:58} {result['ours_us']:>9,.0f}us {result['peer_us']:>9,.0f}us "
+        f"{ratio:>7.3f} {target if target is not None else '':>7} {'!' if missed else ' '} {result['peer']}"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
