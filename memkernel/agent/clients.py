@@ -1,0 +1,62 @@
+"""Which clients an agent may speak through, and the one that it takes where none is given."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, cast
+
+import anthropic
+
+# The one class that the whole synchronous family has in common (Anthropic, Bedrock, Vertex, Foundry, AWS …) has no
+# public name; an isinstance check against the public ones would refuse the next member of the family.
+from anthropic._base_client import (  # pyright: ignore[reportPrivateUsage]  # see above
+    AsyncAPIClient,
+    SyncAPIClient,
+)
+
+from memkernel.errors import NoApiKeyError, UnsupportedClientError
+from memkernel.models import Settings
+
+Client: TypeAlias = anthropic.Anthropic
+"""Its siblings for other platforms answer to the same names."""
+
+DEFAULT_MODEL = "claude-sonnet-5-5"
+SCRIPTED_MODEL = "scripted"
+
+
+def checked(client: object) -> Client:
+    """The client, if an agent can use it.
+
+    Raises:
+        UnsupportedClientError: it is asynchronous, or no client of the Anthropic family at all.
+        NoApiKeyError: it has nothing to identify itself with.
+    """
+    if isinstance(client, AsyncAPIClient):
+        raise UnsupportedClientError(client, use=_synchronous_twin(client))
+    if not isinstance(client, SyncAPIClient):
+        raise UnsupportedClientError(client)
+    if isinstance(client, anthropic.Anthropic) and not _has_credentials(client):
+        raise NoApiKeyError
+    return cast(Client, client)
+
+
+def _synchronous_twin(client: AsyncAPIClient) -> str:
+    names = [kind.__name__ for kind in type(client).__mro__ if kind.__name__.startswith("AsyncAnthropic")]
+    return f"anthropic.{names[0].removeprefix('Async')}" if names else "anthropic.Anthropic"
+
+
+def _has_credentials(client: anthropic.Anthropic) -> bool:
+    headers = {name.lower() for name in client.default_headers}
+    known = (client.api_key, client.auth_token, client.credentials)
+    # A subclass (AWS, Foundry, Google Cloud) signs its requests in ways of its own.
+    return (
+        type(client) is not anthropic.Anthropic or any(known) or not headers.isdisjoint({"authorization", "x-api-key"})
+    )
+
+
+def from_settings(settings: Settings) -> Client | None:
+    """The SDK's own client with the key that the environment (or the SDK's login profile) holds; None without one."""
+    client = anthropic.Anthropic(api_key=settings.api_key, base_url=settings.api_base_url)
+    if _has_credentials(client):
+        return client
+    client.close()
+    return None

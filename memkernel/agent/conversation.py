@@ -1,0 +1,105 @@
+"""What a conversation may look like, as pure functions: the API refuses one in which a tool_use has no answer, a
+message is empty, or a text is blank. Messages and blocks are the API's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+Block: TypeAlias = dict[str, Any]
+Message: TypeAlias = dict[str, Any]
+
+_OPEN_ENDS = ("thinking", "redacted_thinking", "server_tool_use")
+
+
+def asked(messages: Sequence[Message], prompt: str) -> list[Message]:
+    """The conversation with the prompt at its end.
+
+    What a run left open is closed first; a prompt that follows a user's message (results of tools, after a stop)
+    joins it, since the API takes results only where they directly follow their calls.
+    """
+    before = _closed(messages)
+    said: Block = {"type": "text", "text": prompt}
+    if before and before[-1]["role"] == "user":
+        return [*before[:-1], {"role": "user", "content": [*blocks(before[-1]), said]}]
+    return [*before, {"role": "user", "content": [said]}]
+
+
+def _closed(messages: Sequence[Message]) -> list[Message]:
+    if not messages or messages[-1]["role"] != "assistant":
+        return list(messages)
+    spoken = reply(blocks(messages[-1]))
+    answer = answers(tool_uses(spoken), {}, lambda _: "Not run: the run ended before it.")
+    return [*messages[:-1], *(message for message in (spoken, answer) if message)]
+
+
+def blocks(message: Message) -> list[Block]:
+    """The blocks of a message; a plain text is one."""
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def tool_uses(message: Message | None) -> list[Block]:
+    """The calls in a message that the client has to answer, in order."""
+    return [block for block in blocks(message) if block["type"] == "tool_use"] if message else []
+
+
+def text_of(message: Message) -> str:
+    """The texts of a message."""
+    return "".join(block["text"] for block in blocks(message) if block["type"] == "text")
+
+
+def reply(content: Iterable[Block], *, paused: bool = False) -> Message | None:
+    """The assistant's message of a turn, or None where nothing of it can stay.
+
+    Blank texts go, since the API refuses to take them back. A thought that led to nothing, and a server tool's call
+    without its result, cannot end a message, unless the turn is only paused.
+    """
+    kept = [block for block in content if block["type"] != "text" or block["text"].strip()]
+    while kept and not paused and kept[-1]["type"] in _OPEN_ENDS:
+        kept.pop()
+    return {"role": "assistant", "content": kept} if kept else None
+
+
+def cut(content: Sequence[Block], completed: int) -> list[Block]:
+    """What can stay of a reply that stopped while it streamed: its completed blocks, and the words of an unfinished
+    text. An unfinished tool_use has half an input, an unfinished thought no signature."""
+    return [*content[:completed], *(block for block in content[completed : completed + 1] if block["type"] == "text")]
+
+
+def answers(calls: Sequence[Block], results: Mapping[str, Block], why: Callable[[Block], str]) -> Message | None:
+    """The user's message that answers every call: with its result, or with an error that says why there is none."""
+    if not calls:
+        return None
+    return {"role": "user", "content": [results.get(call["id"]) or _not_run(call, why(call)) for call in calls]}
+
+
+def _not_run(call: Block, why: str) -> Block:
+    return {"type": "tool_result", "tool_use_id": call["id"], "content": why, "is_error": True}
+
+
+def complaint(messages: Sequence[Message]) -> str | None:
+    """Why the API would refuse the conversation, or None where it would take it."""
+    if not messages:
+        return "messages: at least one message is required"
+    if messages[0]["role"] != "user":
+        return "messages: first message must use the user role"
+    return next((found for at in range(len(messages)) if (found := _complaint_at(messages, at))), None)
+
+
+def _complaint_at(messages: Sequence[Message], at: int) -> str | None:
+    message = messages[at]
+    content = blocks(message)
+    if not content:
+        return f"messages.{at}: content must not be empty"
+    if any(block["type"] == "text" and not block["text"].strip() for block in content):
+        return f"messages.{at}: text content blocks must contain non-whitespace text"
+    calls = [block["id"] for block in tool_uses(messages[at - 1])] if at else []
+    results = [block["tool_use_id"] for block in content if block["type"] == "tool_result"]
+    if message["role"] == "user" and results != [block.get("tool_use_id") for block in content[: len(results)]]:
+        return f"messages.{at}: tool_result blocks must come first"
+    if sorted(results) != sorted(calls):
+        return f"messages.{at}: `tool_use` ids {calls} and `tool_result` ids {results} do not match"
+    if at == len(messages) - 1 and tool_uses(message):
+        return f"messages.{at}: `tool_use` without `tool_result` blocks immediately after"
+    return None

@@ -1,0 +1,244 @@
+"""The loop: a prompt, then turns of the SDK's own tool runner until the model asks for no more tools.
+
+Everything is published as it happens. However a run ends (done, interrupted, refused, cut off, failed), its
+conversation is one that the API takes, so that the next prompt can follow.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import anthropic
+from anthropic.lib.tools import BetaBuiltinFunctionTool, BetaFunctionTool, BetaFunctionToolResultType
+
+from memkernel.agent import retry
+from memkernel.agent.clients import Client
+from memkernel.agent.events import Notice, NoticeKind, RunStarted, Status, TurnEnded, Usage
+from memkernel.agent.turn import RunnableTool, TracedTool, Turn, TurnFailedError, WatchedTool
+
+if TYPE_CHECKING:
+    from anthropic.lib.streaming import BetaMessageStream
+    from anthropic.lib.tools import BetaRunnableToolset, BetaStreamingToolRunner
+    from anthropic.types.beta import BetaToolUnionParam, BetaUsage
+    from anthropic.types.beta.parsed_beta_message import ParsedBetaMessage
+
+    from memkernel.agent.run import Run
+
+Tool: TypeAlias = "RunnableTool | BetaRunnableToolset | BetaToolUnionParam"
+
+_NOT_RUN = "Stopped by the user before this ran."
+_SAVED = "Stopped by the user while this ran; the change was saved."
+_READ_ONLY = "Stopped by the user while this ran; nothing was changed."
+_UNKNOWN = "Stopped by the user while this ran; it is unknown whether it took effect."
+_CUT_OFF = "Not run: the reply was cut off before the call was complete."
+_FAILED = "Not run: the run failed before this."
+
+# Replies after which the API is asked to go on with the same turn.
+_PAUSED = ("pause_turn", "compaction")
+_CUT = {"max_tokens": "max_tokens", "model_context_window_exceeded": "the model's context window"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What stays the same over the turns of a run.
+
+    Attributes:
+        client: a checked client (`clients.checked`); its `max_retries` bounds the retries of a turn.
+        model: the model's name.
+        tools: functions (`@beta_tool`), memory tools, toolsets, or declarations of server tools.
+        system: the system prompt. Memory never gets into it.
+        max_turns: replies of the model at most, paused ones included.
+        max_tokens: of one reply.
+        saved: whether a version with this tool_use_id as its cause is in the store; asked after an interrupt.
+        options: further arguments of `client.beta.messages.tool_runner`, such as `thinking`.
+    """
+
+    client: Client
+    model: str
+    tools: Sequence[Tool] = ()
+    system: str | None = None
+    max_turns: int = 50
+    max_tokens: int = 32_000
+    saved: Callable[[str], bool] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def play(run: Run, request: Request) -> None:
+    """Carry a run to its end. An interrupt (KeyboardInterrupt) ends it as `stopped`.
+
+    Raises:
+        ModelRequestError: the API refused a request, or failed more often than `client.max_retries`.
+        DatabaseUnavailableError: a memory tool lost the database; raised before the model is asked again.
+    """
+    _Loop(run, request).play()
+
+
+class _Loop:
+    def __init__(self, run: Run, request: Request) -> None:
+        self._run = run
+        self._request = request
+        # One attempt a request: what is tried again is decided, and shown, here.
+        self._client = request.client.with_options(max_retries=0)
+        self._tools = [_watched(tool, self._call) for tool in request.tools]
+        self._turn = Turn(run)
+        self._failures = 0
+
+    def play(self) -> None:
+        run = self._run
+        run.publish(RunStarted(run.id, run.prompt, run.model, run.scripted))
+        try:
+            status = self._turns()
+        except KeyboardInterrupt:
+            run.messages = [*run.messages, *self._turn.stop(self._why_stopped)]
+            self._notice("stopped", "Stopped by the user.")
+            status = "stopped"
+        except BaseException as error:
+            run.messages = [*run.messages, *self._turn.stop(lambda _: _FAILED)]
+            self._notice("error", str(error) or type(error).__name__)
+            run.end("error")
+            raise
+        run.end(status)
+
+    # -- turns -------------------------------------------------------------------------------------
+
+    def _turns(self) -> Status:
+        status = None
+        while status is None:
+            try:
+                status = self._follow(self._runner())
+            except TurnFailedError as failed:
+                self._wait_after(failed.error)
+        return status
+
+    def _runner(self) -> BetaStreamingToolRunner[None]:
+        runner = self._client.beta.messages.tool_runner(
+            model=self._request.model,
+            max_tokens=self._request.max_tokens,
+            messages=cast("Any", self._run.messages),
+            tools=self._tools,
+            max_iterations=self._request.max_turns - self._run.turns,
+            system=anthropic.omit if self._request.system is None else self._request.system,
+            stream=True,
+            thread=False,  # the conversation stays here, and each request is complete
+            **self._request.options,
+        )
+        return cast("BetaStreamingToolRunner[None]", runner)
+
+    def _follow(self, runner: BetaStreamingToolRunner[None]) -> Status | None:
+        """The turns of one runner: how the run ended, or None where another runner has to go on."""
+        status = None
+        try:
+            while (stream := _next(runner)) is not None:
+                turn = self._turn
+                status = self._take(runner, turn.read(stream))
+                if status is None and turn.is_rewritten():
+                    return None  # the runner would send the turn as it came
+        finally:
+            runner.close()
+        if status is None:
+            self._notice("max_turns", f"Stopped after {self._run.turns} turns (max_turns). Run it again to go on.")
+        return status or "max_turns"
+
+    def _take(self, runner: BetaStreamingToolRunner[None], reply: ParsedBetaMessage[None]) -> Status | None:
+        """Take a reply that is complete: how it ends the run, or None where the run goes on."""
+        run, usage = self._run, _usage(reply.usage)
+        run.usage, run.turns, run.stop_reason, self._failures = run.usage + usage, run.turns + 1, reply.stop_reason, 0
+        called = reply.stop_reason == "tool_use" and self._answer(runner)
+        self._keep(reply.stop_reason)
+        run.publish(TurnEnded(run.turns, reply.stop_reason, usage))
+        self._raise_lost()
+        if called or reply.stop_reason in _PAUSED:
+            return None
+        return self._ending(reply)
+
+    def _keep(self, stop_reason: str | None) -> None:
+        # A refused reply must not be sent again (CONTRACT has no word on it; the API's documentation does).
+        refused = stop_reason == "refusal"
+        kept = [] if refused else self._turn.messages(lambda _: _CUT_OFF, paused=stop_reason in _PAUSED)
+        messages, turn = [*self._run.messages, *kept], Turn(self._run)
+        # No call lies between the two, so that no interrupt can: a turn is kept and closed, or neither.
+        self._run.messages, self._turn = messages, turn
+
+    def _ending(self, reply: ParsedBetaMessage[None]) -> Status:
+        if reply.stop_reason == "refusal":
+            category = reply.stop_details.category if reply.stop_details else None
+            self._notice("refusal", f"The model refused to answer{f' ({category})' if category else ''}.")
+            return "refused"
+        if reply.stop_reason in _CUT:
+            calls = any(block.type == "tool_use" for block in reply.content)
+            limit = _CUT[reply.stop_reason]
+            self._notice("max_tokens", f"The reply was cut off at {limit}.{' Its calls did not run.' if calls else ''}")
+            return "max_tokens"
+        return "done"
+
+    def _wait_after(self, error: Exception) -> None:
+        self._turn = Turn(self._run)
+        self._failures += 1
+        retries = self._request.client.max_retries
+        if self._failures > retries or not retry.is_transient(error):
+            raise retry.final(error) from error
+        delay_s = retry.delay_s(error, self._failures)
+        again = f"trying again in {delay_s:.1f} s ({self._failures} of {retries})"
+        self._notice("retry", f"{retry.sentence(error)}; {again}.")
+        time.sleep(delay_s)
+
+    # -- tools -------------------------------------------------------------------------------------
+
+    def _call(self, tool: RunnableTool, given: object) -> BetaFunctionToolResultType:
+        return self._turn.call(tool, given)
+
+    def _answer(self, runner: BetaStreamingToolRunner[None]) -> bool:
+        """Let the runner run the calls of its reply, in order; whether there were any."""
+        with warnings.catch_warnings():
+            # An unknown tool is told to the model, and shown; it is no fault of the code that a warning would name.
+            warnings.filterwarnings("ignore", r"Tool(set)? '", UserWarning)
+            response = runner.generate_tool_call_response()
+        if response is not None:
+            self._turn.take_answers(cast("Any", response["content"]))
+        return response is not None
+
+    def _raise_lost(self) -> None:
+        for tool in self._request.tools:
+            if isinstance(tool, TracedTool) and tool.lost is not None:
+                lost, tool.lost = tool.lost, None
+                raise lost
+
+    def _why_stopped(self, tool_use_id: str) -> str:
+        if not self._turn.is_running(tool_use_id):
+            return _NOT_RUN
+        if self._turn.input_of(tool_use_id).get("command") == "view":
+            return _READ_ONLY
+        return _SAVED if self._is_saved(tool_use_id) else _UNKNOWN
+
+    def _is_saved(self, tool_use_id: str) -> bool:
+        try:
+            return self._request.saved is not None and self._request.saved(tool_use_id)
+        except Exception:  # the database is lost as well: then it is unknown
+            return False
+
+    def _notice(self, kind: NoticeKind, text: str) -> None:
+        self._run.publish(Notice(kind, text[:1].upper() + text[1:]))
+
+
+def _next(runner: BetaStreamingToolRunner[None]) -> BetaMessageStream[None] | None:
+    try:
+        return next(runner, None)
+    except anthropic.APIError as error:
+        raise TurnFailedError(error) from error
+
+
+def _watched(tool: Tool, call: Callable[[RunnableTool, object], BetaFunctionToolResultType]) -> Any:
+    return WatchedTool(tool, call) if isinstance(tool, BetaBuiltinFunctionTool | BetaFunctionTool) else tool
+
+
+def _usage(counted: BetaUsage) -> Usage:
+    return Usage(
+        counted.input_tokens,
+        counted.output_tokens,
+        counted.cache_read_input_tokens or 0,
+        counted.cache_creation_input_tokens or 0,
+    )

@@ -1,0 +1,115 @@
+"""`Run`: one agent loop as a person holds it, while it goes on and afterwards."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from memkernel import ids
+from memkernel.agent import conversation
+from memkernel.agent.conversation import Message
+from memkernel.agent.events import Event, RunEnded, Sink, Status, TextDelta, ThinkingDelta, Usage
+from memkernel.models import MemoryVersion
+
+_log = logging.getLogger(__name__)
+
+Changes = Callable[[str], Sequence[MemoryVersion]]
+"""The id of a run -> the versions that it made."""
+
+
+class Run:
+    """One agent loop: from a prompt to the model's last answer.
+
+    Attributes:
+        id: `run_…`; the cause of every version that the run made.
+        prompt: what was asked.
+        model: which model was asked.
+        scripted: whether a script answered in place of a language model.
+        status: `running`, then how it ended: `done`, `stopped` (interrupted), `error`, `refused`, `max_turns` or
+            `max_tokens`.
+        messages: the whole conversation as the API's JSON, earlier runs' included; valid at every moment after the
+            end: each tool_use has its answer.
+        events: what happened, in order, with neighbouring deltas joined.
+        usage: the tokens of all turns.
+        turns: how many replies were taken.
+        stop_reason: the API's for the last turn.
+    """
+
+    def __init__(
+        self,
+        prompt: str,
+        *,
+        model: str,
+        messages: Sequence[Message] = (),
+        scripted: bool = False,
+        changes: Changes | None = None,
+    ) -> None:
+        self.id = ids.mint("run")
+        self.prompt = prompt
+        self.model = model
+        self.scripted = scripted
+        self.status: Status = "running"
+        self.messages = conversation.asked(messages, prompt)
+        self.events: list[Event] = []
+        self.usage = Usage()
+        self.turns = 0
+        self.stop_reason: str | None = None
+        self._start = len(self.messages)
+        self._changes = changes
+        self._sinks: list[Sink] = []
+
+    @property
+    def text(self) -> str:
+        """The model's last answer; "" where it gave none."""
+        spoken = [conversation.text_of(message) for message in self.messages[self._start :] if _is_spoken(message)]
+        return spoken[-1] if spoken else ""
+
+    @property
+    def changes(self) -> Sequence[MemoryVersion]:
+        """The versions that this run made, oldest first, read from the database now."""
+        return self._changes(self.id) if self._changes else []
+
+    def subscribe(self, sink: Sink) -> None:
+        """From now on, hand every event to the sink. One that raises is logged and gets no more."""
+        self._sinks.append(sink)
+
+    def publish(self, event: Event) -> None:
+        """Record an event and hand it to the subscribers."""
+        self._record(event)
+        for sink in tuple(self._sinks):
+            try:
+                sink(event)
+            except Exception:
+                _log.warning("a subscriber of %s failed and gets no more events", self.id, exc_info=True)
+                self._sinks.remove(sink)
+
+    def _record(self, event: Event) -> None:
+        match (self.events[-1] if self.events else None), event:
+            case (TextDelta(text=before), TextDelta(text=more)):
+                self.events[-1] = TextDelta(before + more)
+            case (ThinkingDelta(text=before), ThinkingDelta(text=more)):
+                self.events[-1] = ThinkingDelta(before + more)
+            case _:
+                self.events.append(event)
+
+    def end(self, status: Status) -> None:
+        """Say how the run ended; the last event."""
+        self.status = status
+        self.publish(RunEnded(self.id, status, self.turns, self.usage))
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id} {self.status}, {self.turns} turns, {self.usage}>"
+
+    def __str__(self) -> str:
+        from memkernel.agent import transcript
+
+        return transcript.as_text(self.events)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        from memkernel.agent import transcript
+
+        return {"text/plain": str(self), "text/html": transcript.as_html(self.events)}
+
+
+def _is_spoken(message: Message) -> bool:
+    return message["role"] == "assistant"

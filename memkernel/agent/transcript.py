@@ -1,0 +1,171 @@
+"""A run's events as something to read: while they come, as text; afterwards as text or HTML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+from memkernel.agent.events import (
+    Event,
+    Notice,
+    RunEnded,
+    RunStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolCalled,
+    ToolReturned,
+    TurnEnded,
+    TurnStarted,
+)
+from memkernel.render import TranscriptEntry, transcript_html, transcript_text
+
+BADGE = "scripted, not a language model"
+
+_ENDINGS = {
+    "running": "running",
+    "done": "done",
+    "stopped": "stopped by the user",
+    "error": "failed",
+    "refused": "refused",
+    "max_turns": "out of turns",
+    "max_tokens": "cut off",
+}
+_PREVIEW_LINES, _PREVIEW_CHARS = 6, 160
+
+
+def as_text(events: Sequence[Event]) -> str:
+    """The run as plain text, at most 60 lines."""
+    return transcript_text(entries(events), heading=_heading(events), badge=_badge(events), footer=_footer(events))
+
+
+def as_html(events: Sequence[Event]) -> str:
+    """The run as one piece of HTML that needs neither script nor style sheet."""
+    return transcript_html(entries(events), heading=_heading(events), badge=_badge(events), footer=_footer(events))
+
+
+def entries(events: Iterable[Event]) -> list[TranscriptEntry]:
+    """What is to be read, in order; a turn that was begun anew is left out."""
+    found: list[TranscriptEntry] = []
+    turn_begins = 0
+    for event in events:
+        match event:
+            case RunStarted(prompt=prompt):
+                found.append(TranscriptEntry("prompt", prompt))
+            case TurnStarted():
+                turn_begins = len(found)
+            case TextDelta(text=text):
+                found.append(TranscriptEntry("text", text))
+            case ThinkingDelta(text=text):
+                found.append(TranscriptEntry("thinking", text))
+            case ToolCalled():
+                found.append(_called(event))
+            case ToolReturned():
+                _put_result(found, event)
+            case Notice(kind=kind, text=text):
+                if kind == "retry":
+                    del found[turn_begins:]
+                found.append(TranscriptEntry("notice", text))
+                turn_begins = len(found)
+            case TurnEnded() | RunEnded():
+                turn_begins = len(found)
+    return found
+
+
+def call_line(name: str, given: Mapping[str, Any]) -> str:
+    """A call in a few words: `memory create /memories/units.md`."""
+    if name == "memory" and isinstance(command := given.get("command"), str):
+        places = [given.get(field) for field in ("path", "old_path", "new_path")]
+        return _shortened(" ".join([name, command, *(place for place in places if isinstance(place, str))]))
+    return _shortened(f"{name}({', '.join(f'{field}={_json(value)}' for field, value in given.items())})")
+
+
+def _called(event: ToolCalled) -> TranscriptEntry:
+    return TranscriptEntry("tool", call_line(event.name, event.input), arguments=_json(dict(event.input), indent=2))
+
+
+def _put_result(found: list[TranscriptEntry], event: ToolReturned) -> None:
+    for at in range(len(found) - 1, -1, -1):
+        call = found[at]
+        if call.kind == "tool" and call.duration_s is None:
+            found[at] = TranscriptEntry(
+                "tool",
+                call.text,
+                arguments=call.arguments,
+                result=event.content,
+                is_error=event.is_error,
+                duration_s=event.duration_s,
+            )
+            return
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+
+
+def _shortened(line: str) -> str:
+    flat = " ".join(line.split())
+    return flat if len(flat) <= _PREVIEW_CHARS else f"{flat[:_PREVIEW_CHARS]}…"
+
+
+def _heading(events: Sequence[Event]) -> str:
+    started = next((event for event in events if isinstance(event, RunStarted)), None)
+    turns = sum(isinstance(event, TurnEnded) for event in events)
+    ended = next((_ENDINGS[event.status] for event in events if isinstance(event, RunEnded)), _ENDINGS["running"])
+    counted = "1 turn" if turns == 1 else f"{turns} turns"
+    return " · ".join([*([started.model] if started else []), ended, counted])
+
+
+def _badge(events: Sequence[Event]) -> str:
+    return BADGE if any(isinstance(event, RunStarted) and event.scripted for event in events) else ""
+
+
+def _footer(events: Sequence[Event]) -> str:
+    return next((str(event.usage) for event in events if isinstance(event, RunEnded)), "")
+
+
+class TextTranscript:
+    """A subscriber that writes what happens to a text stream as it happens."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._at_line_start = True
+
+    def __call__(self, event: Event) -> None:
+        """Write one event."""
+        match event:
+            case RunStarted(scripted=True):
+                self._line(f"[{BADGE}]")
+            case TextDelta(text=text):
+                self._write(text)
+            case ToolCalled(name=name, input=given):
+                self._line(f"→ {call_line(name, given)}")
+            case ToolReturned():
+                self._lines(_preview(event))
+            case Notice(text=text):
+                self._line(f"! {text}")
+            case RunEnded(status=status, turns=turns, usage=usage):
+                self._line(f"{_ENDINGS[status]} · {turns} turn{'' if turns == 1 else 's'} · {usage}")
+            case _:
+                pass
+        self._out.flush()
+
+    def _lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._line(line)
+
+    def _line(self, line: str) -> None:
+        self._write(f"{'' if self._at_line_start else chr(10)}{line}\n")
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._out.write(text)
+            self._at_line_start = text.endswith("\n")
+
+
+def _preview(event: ToolReturned) -> list[str]:
+    lines = event.content.split("\n")
+    mark = "✗" if event.is_error else "│"
+    left_out = len(lines) - _PREVIEW_LINES
+    more = [f"  {mark} … {left_out:,} more lines"] if left_out > 0 else []
+    return [f"  {mark} {_shortened(line)}" for line in lines[:_PREVIEW_LINES]] + more
