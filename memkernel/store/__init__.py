@@ -1,0 +1,8 @@
+"""The record layer: memory stores, memories and their versions in PostgreSQL. The only code that knows SQL."""
+
+from __future__ import annotations
+
+from memkernel.store.database import Database
+from memkernel.store.memory_stores import UNSET, Unset
+
+__all__ = ["UNSET", "Database", "Unset"]

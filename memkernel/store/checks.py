@@ -1,0 +1,190 @@
+"""What the record layer accepts (CONTRACT B.3, B.5, B.7, B.8, B.10): each check returns the value it let through."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, cast
+
+from memkernel import paths
+from memkernel.errors import InvalidInputError, InvalidPathError
+from memkernel.models import ABSENT, Absent, Actor, Cause, View
+
+MAX_NAME_CHARS: Final = 255
+MAX_DESCRIPTION_CHARS: Final = 1_024
+MAX_METADATA_PAIRS: Final = 16
+MAX_METADATA_KEY_CHARS: Final = 64
+MAX_METADATA_VALUE_CHARS: Final = 512
+MAX_PAGE: Final = 100
+MAX_FULL_PAGE: Final = 20
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_ACTOR_TYPES: Final = ("api_actor", "session_actor", "user_actor", "service_account_actor")
+
+
+def name(value: object) -> str:
+    """A store's name: 1-255 characters, no control characters."""
+    text = _storable("name", value)
+    if not 1 <= len(text) <= MAX_NAME_CHARS:
+        raise InvalidInputError(f"name has {len(text):,} characters; a name has 1 to {MAX_NAME_CHARS}")
+    for character in text:
+        if unicodedata.category(character) == "Cc":
+            raise InvalidInputError(f"name holds the control character U+{ord(character):04X}")
+    return text
+
+
+def description(value: object) -> str:
+    """A store's description: at most 1,024 characters."""
+    text = _storable("description", value)
+    if len(text) > MAX_DESCRIPTION_CHARS:
+        raise InvalidInputError(f"description has {len(text):,} characters, the limit is {MAX_DESCRIPTION_CHARS:,}")
+    return text
+
+
+def metadata(value: object) -> dict[str, str]:
+    """A store's metadata: at most 16 pairs of strings."""
+    pairs = metadata_patch(value)
+    if None in pairs.values():
+        raise InvalidInputError("metadata: a value is null; values are strings")
+    if len(pairs) > MAX_METADATA_PAIRS:
+        raise InvalidInputError(f"metadata has {len(pairs)} pairs, the limit is {MAX_METADATA_PAIRS}")
+    return cast(dict[str, str], pairs)
+
+
+def metadata_patch(value: object) -> dict[str, str | None]:
+    """Changes to metadata: a string sets, None removes."""
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"metadata is a mapping of strings, not {_kind(value)}")
+    pairs = cast(Mapping[object, object], value)
+    return {_metadata_key(key): _metadata_value(item) for key, item in pairs.items()}
+
+
+def _metadata_key(value: object) -> str:
+    key = _storable("metadata: a key", value)
+    if not 1 <= len(key) <= MAX_METADATA_KEY_CHARS:
+        raise InvalidInputError(f"metadata: a key has {len(key):,} characters; keys have 1 to {MAX_METADATA_KEY_CHARS}")
+    return key
+
+
+def _metadata_value(value: object) -> str | None:
+    if value is None:
+        return None
+    text = _storable("metadata: a value", value)
+    if len(text) > MAX_METADATA_VALUE_CHARS:
+        raise InvalidInputError(
+            f"metadata: a value has {len(text):,} characters, the limit is {MAX_METADATA_VALUE_CHARS}"
+        )
+    return text
+
+
+def _storable(what: str, value: object) -> str:
+    """A text that PostgreSQL can hold."""
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{what} is a string, not {_kind(value)}")
+    if "\0" in value:
+        raise InvalidInputError(f"{what} holds U+0000")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{what} holds a lone surrogate") from None
+    return value
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else type(value).__name__
+
+
+def limit(value: object) -> int:
+    """A page's size: 1-100."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidInputError(f"limit is a whole number, not {value!r}")
+    if not 1 <= value <= MAX_PAGE:
+        raise InvalidInputError(f"limit is {value}; it must be 1 to {MAX_PAGE}")
+    return value
+
+
+def page_size(value: object, *, full: bool) -> int:
+    """A page's size; one with contents holds at most 20 items (CONTRACT 0.3, row 2)."""
+    return min(limit(value), MAX_FULL_PAGE) if full else limit(value)
+
+
+def depth(value: object) -> int:
+    """0 or 1."""
+    if isinstance(value, bool) or value not in (0, 1) or not isinstance(value, int):
+        raise InvalidInputError(f"depth is {value!r}; it must be 0 or 1")
+    return value
+
+
+def path(value: object) -> str:
+    """A legal memory path."""
+    if not isinstance(value, str):
+        raise InvalidPathError(repr(value), "it is not a string")
+    return paths.check_path(value)
+
+
+def prefix(value: object) -> str:
+    """`/`, or a legal path followed by `/`."""
+    if not isinstance(value, str):
+        raise InvalidPathError(repr(value), "it is not a string")
+    return paths.check_prefix(value)
+
+
+def view(value: object) -> View:
+    """`basic` or `full`."""
+    return cast(View, one_of("view", value, ("basic", "full")))
+
+
+def one_of(field: str, value: object, choices: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if value not in choices:
+        raise InvalidInputError(f"{field} is {value!r}; it must be {', '.join(choices)}")
+    return cast(str, value)
+
+
+def sha256(field: str, value: object) -> bytes:
+    """The hash that these 64 lowercase hex digits write."""
+    if not isinstance(value, str) or not _SHA256.fullmatch(value):
+        raise InvalidInputError(f"{field} is {value!r}; it must be 64 lowercase hex digits")
+    return bytes.fromhex(value)
+
+
+def optional_sha256(field: str, value: object) -> bytes | None:
+    """A hash, or None."""
+    return None if value is None else sha256(field, value)
+
+
+def expectation(value: object) -> tuple[bytes | None, bool]:
+    """An `expect=`: the hash that is expected, and whether no memory is expected."""
+    if value is None or isinstance(value, Absent):
+        return None, value is ABSENT
+    return sha256("expect", value), False
+
+
+def actor(value: object) -> tuple[str, str]:
+    """An actor's type and id."""
+    if not isinstance(value, Actor):
+        raise InvalidInputError(f"actor is an Actor, not {_kind(value)}")
+    ident = _storable("actor: the id", value.id)
+    if not ident:
+        raise InvalidInputError("actor: the id is empty")
+    return one_of("actor: the type", value.type, _ACTOR_TYPES), ident
+
+
+def cause(value: object) -> tuple[str | None, str | None]:
+    """A cause's run and tool call; None for both where there is none."""
+    if value is None:
+        return None, None
+    if not isinstance(value, Cause):
+        raise InvalidInputError(f"cause is a Cause, not {_kind(value)}")
+    return _storable("cause: run_id", value.run_id), _storable("cause: tool_use_id", value.tool_use_id)
+
+
+def moment(field: str, value: object) -> datetime | None:
+    """A bound in time, or None; one without a zone is UTC (CONTRACT B.1)."""
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise InvalidInputError(f"{field} is a datetime, not {_kind(value)}")
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value

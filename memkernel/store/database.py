@@ -1,0 +1,66 @@
+"""The record layer's door: one `Database` a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+from memkernel.models import Limits
+from memkernel.store.connections import Connections
+from memkernel.store.memories import Memories
+from memkernel.store.memory_stores import MemoryStores
+from memkernel.store.memory_versions import MemoryVersions
+from memkernel.store.migrate import prepare_schema
+
+
+class Database:
+    """A PostgreSQL database that holds memory stores. Safe to share between threads, and across a fork.
+
+    Attributes:
+        memory_stores: the stores.
+        memories: their memories.
+        memory_versions: the versions of those.
+    """
+
+    def __init__(
+        self,
+        dsn: str | Callable[[], str],
+        *,
+        limits: Limits | None = None,
+        migrate: bool = False,
+        prepare: bool = True,
+        max_connections: int = 8,
+        reconnect_s: float = 5.0,
+    ) -> None:
+        """Connect, and see to it that the schema is there.
+
+        Args:
+            dsn: a libpq connection string; a function is asked again whenever the server was lost.
+            limits: the capacities of a store.
+            migrate: whether an older schema is brought forward.
+            prepare: False where a pooler like pgbouncer hands each transaction to another server connection:
+                nothing is then prepared and no session setting is made.
+            max_connections: at most so many at a time.
+            reconnect_s: for so long a lost server is waited for.
+
+        Raises:
+            DatabaseUnavailableError: it cannot be reached.
+            ServerTooOldError, SchemaTooOldError, SchemaTooNewError, DatabaseError: it cannot be used.
+        """
+        limits = Limits() if limits is None else limits
+        self._connections = Connections(dsn, prepare=prepare, max_connections=max_connections, reconnect_s=reconnect_s)
+        with self._connections.connect() as connection:
+            prepare_schema(connection, migrate=migrate)
+        self.memory_stores = MemoryStores(self._connections)
+        self.memories = Memories(self._connections, limits)
+        self.memory_versions = MemoryVersions(self._connections, limits)
+
+    def close(self) -> None:
+        """Close every connection. A later call would open new ones."""
+        self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,79 @@
+-- Redaction (CONTRACT B.10) and restoring.
+
+CREATE FUNCTION memkernel.locked_version(p_store text, p_version text, p_writing boolean)
+RETURNS memkernel.memory_versions LANGUAGE plpgsql AS $$
+DECLARE
+    version memkernel.memory_versions;
+BEGIN
+    PERFORM memkernel.lock_store(p_store, p_writing);
+    SELECT * INTO version FROM memkernel.memory_versions WHERE memory_store_id = p_store AND id = p_version;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'MK003', MESSAGE = 'no such memory version',
+            DETAIL = json_build_object('version', p_version)::text;
+    END IF;
+    RETURN version;
+END $$;
+
+CREATE FUNCTION memkernel.memory_version_redact(p_store text, p_version text, p_actor_type text, p_actor text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    version memkernel.memory_versions := memkernel.locked_version(p_store, p_version, false);
+BEGIN
+    IF version.redacted_at IS NOT NULL THEN
+        RETURN;
+    END IF;
+    IF EXISTS (
+        SELECT FROM memkernel.memories
+        WHERE memory_store_id = p_store AND id = version.memory_id AND memory_version_id = p_version
+    ) THEN
+        RAISE EXCEPTION USING ERRCODE = 'MK022', MESSAGE = 'the version is the head of a live memory',
+            DETAIL = json_build_object('version', p_version)::text;
+    END IF;
+    UPDATE memkernel.memory_versions SET
+        path = NULL, content = NULL, content_sha256 = NULL, content_size_bytes = NULL,
+        redacted_at = clock_timestamp(), redacted_by_type = p_actor_type, redacted_by_id = p_actor
+    WHERE memory_store_id = p_store AND id = p_version;
+END $$;
+
+CREATE FUNCTION memkernel.ancestors(p_path text) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT coalesce(array_agg(array_to_string(segments[:n], '/') ORDER BY n), '{}')
+    FROM string_to_array(p_path, '/') AS segments, generate_series(2, cardinality(segments) - 1) AS n
+$$;
+
+-- The version's text becomes the memory's next version; a deleted memory begins a new lineage at the
+-- version's path. p_ancestors are those of that path.
+CREATE FUNCTION memkernel.memory_version_restore(
+    p_store text, p_restored text, p_expected bytea, p_absent boolean,
+    p_memory text, p_version text, p_max_memories integer,
+    p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS memkernel.memories
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    version memkernel.memory_versions := memkernel.locked_version(p_store, p_restored, true);
+    head memkernel.memories;
+BEGIN
+    IF version.redacted_at IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'MK023', MESSAGE = 'the version was redacted',
+            DETAIL = json_build_object('version', p_restored)::text;
+    END IF;
+    IF version.operation = 'deleted' THEN
+        RAISE EXCEPTION USING ERRCODE = 'MK030', MESSAGE = format(
+            '%s is the deletion of %s and holds no text; restore the version before it', p_restored, version.path);
+    END IF;
+    SELECT * INTO head FROM memkernel.memories WHERE memory_store_id = p_store AND id = version.memory_id;
+    IF FOUND THEN
+        IF p_absent AND head.content_sha256 <> version.content_sha256 THEN
+            PERFORM memkernel.refuse_unexpected(head.path, NULL, head.content_sha256);
+        END IF;
+        RETURN memkernel.continue_lineage(
+            head, NULL, NULL, version.content, version.content_sha256, p_expected,
+            p_version, p_actor_type, p_actor, p_run, p_tool_use);
+    END IF;
+    IF p_expected IS NOT NULL THEN
+        PERFORM memkernel.refuse_unexpected(version.path, p_expected, NULL);
+    END IF;
+    RETURN memkernel.begin_lineage(
+        memkernel.lock_store(p_store, true), version.path, memkernel.ancestors(version.path),
+        version.content, version.content_sha256,
+        p_memory, p_version, p_max_memories, p_actor_type, p_actor, p_run, p_tool_use);
+END $$;

@@ -1,0 +1,61 @@
+-- Memory stores: changed, archived, deleted, found or made.
+
+-- CONTRACT B.3: a NULL stays as it is; the metadata is a patch whose nulls remove; what changes nothing
+-- leaves updated_at.
+CREATE FUNCTION memkernel.memory_store_update(
+    p_store text, p_name text, p_description text, p_metadata jsonb, p_max_pairs integer)
+RETURNS memkernel.memory_stores LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    store memkernel.memory_stores := memkernel.lock_store(p_store, true);
+    patched jsonb := jsonb_strip_nulls(store.metadata || coalesce(p_metadata, '{}'));
+BEGIN
+    IF (SELECT count(*) FROM jsonb_object_keys(patched)) > p_max_pairs THEN
+        RAISE EXCEPTION USING ERRCODE = 'MK030',
+            MESSAGE = format('the metadata would have more than %s pairs', p_max_pairs);
+    END IF;
+    IF (coalesce(p_name, store.name), coalesce(p_description, store.description), patched)
+        = (store.name, store.description, store.metadata) THEN
+        RETURN store;
+    END IF;
+    UPDATE memkernel.memory_stores SET
+        name = coalesce(p_name, name), description = coalesce(p_description, description), metadata = patched,
+        updated_at = greatest(clock_timestamp(), updated_at)
+    WHERE id = p_store RETURNING * INTO store;
+    RETURN store;
+END $$;
+
+CREATE FUNCTION memkernel.memory_store_archive(p_store text) RETURNS memkernel.memory_stores
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    store memkernel.memory_stores := memkernel.lock_store(p_store, false);
+BEGIN
+    IF store.archived_at IS NULL THEN
+        UPDATE memkernel.memory_stores SET
+            archived_at = greatest(clock_timestamp(), updated_at), updated_at = greatest(clock_timestamp(), updated_at)
+        WHERE id = p_store RETURNING * INTO store;
+    END IF;
+    RETURN store;
+END $$;
+
+CREATE FUNCTION memkernel.memory_store_delete(p_store text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM memkernel.lock_store(p_store, false);
+    DELETE FROM memkernel.memory_stores WHERE id = p_store;
+END $$;
+
+-- The active store of this name, made if there is none: two kernels that start at once get the same one.
+-- Where there are several, all are returned, for the caller to refuse.
+CREATE FUNCTION memkernel.memory_store_get_or_create(p_workspace text, p_id text, p_name text, p_description text)
+RETURNS SETOF memkernel.memory_stores LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('memkernel:name:' || p_workspace || ':' || p_name, 0));
+    RETURN QUERY SELECT * FROM memkernel.memory_stores
+        WHERE workspace_id = p_workspace AND name = p_name AND archived_at IS NULL ORDER BY created_at, id;
+    IF NOT FOUND THEN
+        RETURN QUERY INSERT INTO memkernel.memory_stores (
+            workspace_id, id, name, description, created_at, updated_at)
+            SELECT p_workspace, p_id, p_name, p_description, moment, moment FROM clock_timestamp() AS moment
+            RETURNING *;
+    END IF;
+END $$;

@@ -1,0 +1,213 @@
+"""Every statement that the record layer sends, with the index that serves it.
+
+Changes are calls of the functions in migrations/; their locks are told there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from memkernel.store.statements import Parameter, Statement, planned, prepared
+
+# -- columns, in the order in which rows.py reads them ---------------------------------------------
+
+STORE: Final = (
+    "id, name, description, metadata::text, created_at, updated_at, archived_at, head_seq, memory_count::bigint"
+)
+MEMORY: Final = "m.id, m.path, m.memory_version_id, m.content_sha256, m.content_size_bytes, m.created_at, m.updated_at"
+VERSION: Final = (
+    "v.id, v.memory_id, v.seq, v.ordinal, v.operation, v.path, v.content_sha256, v.content_size_bytes, v.created_at, "
+    "v.created_by_type, v.created_by_id, v.redacted_at, v.redacted_by_type, v.redacted_by_id"
+)
+_CONTENT: Final = "memkernel.memory_versions v ON v.memory_store_id = m.memory_store_id AND v.id = m.memory_version_id"
+
+# -- memory stores: the primary key, memory_stores_newest, memory_stores_name ----------------------
+
+STORE_CREATE: Final = planned(
+    "INSERT INTO memkernel.memory_stores (id, name, description, metadata, created_at, updated_at) "
+    "SELECT $1::text, $2::text, $3::text, $4::text::jsonb, moment, moment FROM clock_timestamp() AS moment "
+    f"ON CONFLICT DO NOTHING RETURNING {STORE}"
+)
+STORE_GET: Final = prepared("store_get", f"SELECT {STORE} FROM memkernel.memory_stores WHERE id = $1::text")
+STORE_EXISTS: Final = prepared("store_exists", "SELECT FROM memkernel.memory_stores WHERE id = $1::text")
+STORE_UPDATE: Final = planned(
+    f"SELECT {STORE} FROM memkernel.memory_store_update("
+    "$1::text, $2::text, $3::text, $4::text::jsonb, $5::bigint::integer)"
+)
+STORE_ARCHIVE: Final = planned(f"SELECT {STORE} FROM memkernel.memory_store_archive($1::text)")
+STORE_DELETE: Final = planned("SELECT memkernel.memory_store_delete($1::text)")
+STORE_GET_OR_CREATE: Final = planned(
+    f"SELECT {STORE} FROM memkernel.memory_store_get_or_create($1::text, $2::text, $3::text, $4::text)"
+)
+STORE_LIST: Final = planned(
+    f"SELECT {STORE} FROM memkernel.memory_stores WHERE workspace_id = 'default' "
+    "AND ($1::boolean OR archived_at IS NULL) "
+    "AND ($2::timestamptz IS NULL OR created_at >= $2) AND ($3::timestamptz IS NULL OR created_at <= $3) "
+    "AND ($4::bigint IS NULL OR (created_at, id) < (timestamptz '2000-01-01 00:00Z' + $4 * interval '1 us', $5::text)) "
+    "ORDER BY created_at DESC, id DESC LIMIT $6::bigint"
+)
+STORE_BY_NAME: Final = planned(
+    f"SELECT {STORE} FROM memkernel.memory_stores WHERE workspace_id = 'default' AND name = $1::text "
+    "ORDER BY created_at DESC, id DESC"
+)
+STORE_NAMES: Final = planned(
+    "SELECT id, name FROM memkernel.memory_stores WHERE workspace_id = 'default' ORDER BY created_at DESC, id DESC"
+)
+
+# -- memories: the primary key and memories_path_unique --------------------------------------------
+
+MEMORY_GET: Final = prepared(
+    "memory_get",
+    f"SELECT {MEMORY} FROM memkernel.memories m WHERE m.memory_store_id = $1::text AND m.id = $2::text",
+)
+MEMORY_GET_FULL: Final = prepared(
+    "memory_get_full",
+    f"SELECT {MEMORY}, v.content FROM memkernel.memories m JOIN {_CONTENT} "
+    "WHERE m.memory_store_id = $1::text AND m.id = $2::text",
+)
+MEMORY_AT: Final = prepared(
+    "memory_at",
+    f"SELECT {MEMORY} FROM memkernel.memories m WHERE m.memory_store_id = $1::text AND m.path = $2::text",
+)
+MEMORY_AT_FULL: Final = prepared(
+    "memory_at_full",
+    f"SELECT {MEMORY}, v.content FROM memkernel.memories m JOIN {_CONTENT} "
+    "WHERE m.memory_store_id = $1::text AND m.path = $2::text",
+)
+MEMORY_CREATE: Final = prepared(
+    "memory_create",
+    f"SELECT {MEMORY} FROM memkernel.memory_create($1::text, $2::text, $3::text[], $4::bytea, $5::bytea, "
+    "$6::text, $7::text, $8::bigint::integer, $9::text, $10::text, $11::text, $12::text) m",
+)
+MEMORY_UPDATE: Final = prepared(
+    "memory_update",
+    f"SELECT {MEMORY} FROM memkernel.memory_update($1::text, $2::text, $3::text, $4::text[], $5::bytea, $6::bytea, "
+    "$7::bytea, $8::text, $9::text, $10::text, $11::text, $12::text) m",
+)
+MEMORY_WRITE: Final = prepared(
+    "memory_write",
+    f"SELECT {MEMORY} FROM memkernel.memory_write($1::text, $2::text, $3::text[], $4::bytea, $5::bytea, $6::bytea, "
+    "$7::boolean, $8::text, $9::text, $10::bigint::integer, $11::text, $12::text, $13::text, $14::text) m",
+)
+MEMORY_DELETE: Final = prepared(
+    "memory_delete",
+    "SELECT memkernel.memory_delete($1::text, $2::text, $3::bytea, $4::text, $5::text, $6::text, $7::text, $8::text)",
+)
+MEMORIES_DELETE: Final = prepared(
+    "memories_delete",
+    "SELECT memkernel.memories_delete($1::text, $2::text, $3::text[], $4::text, $5::text, $6::text, $7::text)",
+)
+MEMORIES_RENAME: Final = prepared(
+    "memories_rename",
+    "SELECT memkernel.memories_rename($1::text, $2::text, $3::text, $4::text[], $5::text[], "
+    "$6::text, $7::text, $8::text, $9::text)",
+)
+# A path is a file or a directory, never both: the two branches need no common order.
+ENTRIES: Final = prepared(
+    "entries",
+    "(SELECT path, content_size_bytes FROM memkernel.memories WHERE memory_store_id = $1::text AND path = $2::text) "
+    "UNION ALL "
+    "(SELECT path, content_size_bytes FROM memkernel.memories "
+    "WHERE memory_store_id = $1::text AND path > $2 || '/' AND path < $2 || '0' ORDER BY path)",
+)
+CONTENTS: Final = planned(
+    f"SELECT m.path, v.content FROM memkernel.memories m JOIN {_CONTENT} "
+    "WHERE m.memory_store_id = $1::text AND m.path > $2::text AND m.path < $3::text "
+    "AND ($4::bytea IS NULL OR position($4 IN v.content) > 0) ORDER BY m.path LIMIT $5::bigint"
+)
+LIST_BASIC: Final = planned(
+    f"SELECT {MEMORY} FROM memkernel.memories m "
+    "WHERE m.memory_store_id = $1::text AND m.path >= $2::text AND m.path < $3::text ORDER BY m.path LIMIT $4::bigint"
+)
+LIST_FULL: Final = planned(
+    f"SELECT {MEMORY}, v.content FROM memkernel.memories m JOIN {_CONTENT} "
+    "WHERE m.memory_store_id = $1::text AND m.path >= $2::text AND m.path < $3::text ORDER BY m.path LIMIT $4::bigint"
+)
+# Depth 1 by skip scan: one index probe an item, whatever lies below it. $5 is the prefix; below a child
+# directory the scan goes on at its path with the last / replaced by 0, the next character in C order.
+_ROLL_UP: Final = (
+    "WITH RECURSIVE item(found, child, n) AS ("
+    "(SELECT path, strpos(substr(path, length($5::text) + 1), '/'), 1::bigint FROM memkernel.memories "
+    "WHERE memory_store_id = $1::text AND path >= $2::text AND path < $3::text ORDER BY path LIMIT 1) "
+    "UNION ALL "
+    "SELECT next.path, strpos(substr(next.path, length($5) + 1), '/'), item.n + 1 FROM item, LATERAL ("
+    "SELECT path FROM memkernel.memories WHERE memory_store_id = $1 AND path < $3 AND path >= "
+    "CASE item.child WHEN 0 THEN item.found || E'\\x01' "
+    "ELSE left(item.found, length($5) + item.child - 1) || '0' END ORDER BY path LIMIT 1) next "
+    "WHERE item.n < $4::bigint) "
+)
+ROLL_UP_BASIC: Final = planned(
+    f"{_ROLL_UP} SELECT {MEMORY}, left(item.found, length($5) + item.child) "
+    "FROM item LEFT JOIN memkernel.memories m "
+    "ON item.child = 0 AND m.memory_store_id = $1 AND m.path = item.found ORDER BY item.n"
+)
+ROLL_UP_FULL: Final = planned(
+    f"{_ROLL_UP} SELECT {MEMORY}, v.content, left(item.found, length($5) + item.child) "
+    "FROM item LEFT JOIN memkernel.memories m "
+    f"ON item.child = 0 AND m.memory_store_id = $1 AND m.path = item.found LEFT JOIN {_CONTENT} ORDER BY item.n"
+)
+
+# -- memory versions: the primary key and the five indexes of migration 1 ---------------------------
+
+VERSION_GET: Final = prepared(
+    "version_get",
+    f"SELECT {VERSION} FROM memkernel.memory_versions v WHERE v.memory_store_id = $1::text AND v.id = $2::text",
+)
+VERSION_GET_FULL: Final = prepared(
+    "version_get_full",
+    f"SELECT {VERSION}, v.content FROM memkernel.memory_versions v "
+    "WHERE v.memory_store_id = $1::text AND v.id = $2::text",
+)
+
+VERSION_CONTENT: Final = prepared(
+    "version_content",
+    "SELECT v.content FROM memkernel.memory_versions v "
+    "WHERE v.memory_store_id = $1::text AND v.id = $2::text AND v.redacted_at IS NULL",
+)
+
+# -- what became of a change whose connection was lost: both wait for the store's lock -------------
+
+VERSION_RESULT: Final = planned(f"SELECT {MEMORY} FROM memkernel.version_result($1::text, $2::text) m")
+VERSIONS_SAVED: Final = planned("SELECT memkernel.versions_saved($1::text, $2::text[])")
+
+# The conditions of a version listing. Time and seq agree in a store, so bounds in time become bounds of seq, and
+# every filter reads its own index backwards, newest first.
+_LINEAGE_AT: Final = (
+    "SELECT coalesce("
+    "(SELECT id FROM memkernel.memories WHERE memory_store_id = $1::text AND path = {0}::text), "
+    "(SELECT memory_id FROM memkernel.memory_versions WHERE memory_store_id = $1 AND path = {0} "
+    "AND operation = 'deleted' ORDER BY seq DESC LIMIT 1))"
+)
+_VERSION_FILTERS: Final = {
+    "memory_id": "v.memory_id = {0}::text",
+    "path": f"v.memory_id = ({_LINEAGE_AT})",
+    "operation": "v.operation = {0}::text",
+    "session_actor": "(v.created_by_type, v.created_by_id) = ('session_actor', {0}::text)",
+    "api_actor": "(v.created_by_type, v.created_by_id) = ('api_actor', {0}::text)",
+    "user_actor": "(v.created_by_type, v.created_by_id) = ('user_actor', {0}::text)",
+    "service_account_actor": "(v.created_by_type, v.created_by_id) = ('service_account_actor', {0}::text)",
+    "since": "v.seq >= (SELECT seq FROM memkernel.memory_versions WHERE memory_store_id = $1::text "
+    "AND created_at >= {0}::timestamptz ORDER BY created_at, seq LIMIT 1)",
+    "until": "v.seq <= (SELECT seq FROM memkernel.memory_versions WHERE memory_store_id = $1::text "
+    "AND created_at <= {0}::timestamptz ORDER BY created_at DESC, seq DESC LIMIT 1)",
+    "before": "v.seq < {0}::bigint",
+}
+
+
+def version_list(
+    store_id: str, filters: Mapping[str, Parameter], limit: int, *, full: bool
+) -> tuple[Statement, list[Parameter]]:
+    """The listing of versions for these filters (None: not asked for), and its values."""
+    conditions: list[str] = ["v.memory_store_id = $1::text"]
+    values: list[Parameter] = [store_id]
+    for name, value in filters.items():
+        if value is not None:
+            values.append(value)
+            conditions.append(_VERSION_FILTERS[name].format(f"${len(values)}"))
+    columns = f"{VERSION}, v.content" if full else VERSION
+    sql = (
+        f"SELECT {columns} FROM memkernel.memory_versions v WHERE {' AND '.join(conditions)} "
+        f"ORDER BY v.seq DESC LIMIT {limit:d}"
+    )
+    return Statement(b"", sql.encode()), values

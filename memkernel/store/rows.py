@@ -1,0 +1,86 @@
+"""Rows in PostgreSQL's binary format -> records. Each reader takes the columns in the order of queries.py."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import cast
+
+from psycopg import pq
+
+from memkernel.models import Actor, ActorType, Memory, MemoryStore, MemoryVersion, Operation
+from memkernel.store.statements import EPOCH
+
+
+def text(value: bytes | None) -> str:
+    """A column that is never NULL, as text."""
+    return (value or b"").decode()
+
+
+def moment(value: bytes | None) -> datetime:
+    """A timestamptz that is never NULL."""
+    return EPOCH + timedelta(microseconds=int.from_bytes(value or b"", signed=True))
+
+
+def number(value: bytes | None) -> int:
+    """An integer of any width that is never NULL."""
+    return int.from_bytes(value or b"", signed=True)
+
+
+def store(result: pq.abc.PGresult, row: int) -> MemoryStore:
+    """A row of queries.STORE."""
+    get = result.get_value
+    archived_at = get(row, 6)
+    return MemoryStore(
+        id=text(get(row, 0)),
+        name=text(get(row, 1)),
+        description=text(get(row, 2)),
+        metadata=json.loads(get(row, 3) or b"{}"),
+        created_at=moment(get(row, 4)),
+        updated_at=moment(get(row, 5)),
+        archived_at=None if archived_at is None else moment(archived_at),
+        head_seq=number(get(row, 7)),
+        memory_count=number(get(row, 8)),
+    )
+
+
+def memory(result: pq.abc.PGresult, row: int, store_id: str, content: str | None) -> Memory:
+    """A row of queries.MEMORY."""
+    get = result.get_value
+    return Memory(
+        text(get(row, 0)),
+        store_id,
+        text(get(row, 2)),
+        text(get(row, 1)),
+        content,
+        number(get(row, 4)),
+        (get(row, 3) or b"").hex(),
+        moment(get(row, 5)),
+        moment(get(row, 6)),
+    )
+
+
+def version(result: pq.abc.PGresult, row: int, store_id: str, content: str | None) -> MemoryVersion:
+    """A row of queries.VERSION."""
+    get = result.get_value
+    path, sha256, size, redacted_at = get(row, 5), get(row, 6), get(row, 7), get(row, 11)
+    return MemoryVersion(
+        id=text(get(row, 0)),
+        memory_store_id=store_id,
+        memory_id=text(get(row, 1)),
+        seq=number(get(row, 2)),
+        ordinal=number(get(row, 3)),
+        operation=cast(Operation, text(get(row, 4))),
+        path=None if path is None else path.decode(),
+        content=content,
+        content_sha256=None if sha256 is None else sha256.hex(),
+        content_size_bytes=None if size is None else number(size),
+        created_at=moment(get(row, 8)),
+        created_by=_actor(get(row, 9), get(row, 10)),
+        redacted_at=None if redacted_at is None else moment(redacted_at),
+        redacted_by=_actor(get(row, 12), get(row, 13)),
+    )
+
+
+def _actor(kind: bytes | None, ident: bytes | None) -> Actor | None:
+    return None if kind is None else Actor(cast(ActorType, kind.decode()), text(ident))
