@@ -109,7 +109,7 @@ class Parser(argparse.ArgumentParser):
         return options, positionals
 
     def _suggestion(self, unknown: str) -> str:
-        near = difflib.get_close_matches(unknown.split()[0], self.option_names(), n=1)
+        near = difflib.get_close_matches(unknown.split(maxsplit=1)[0], self.option_names(), n=1)
         return f" (near: {near[0]})" if near else ""
 
 
@@ -215,4 +215,3 @@ def takes_limit(parser: Parser, what: str) -> None:
 def asks(parser: Parser) -> None:
     """-y."""
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask; needed where nobody can answer")
-

@@ -18,7 +18,8 @@ Run = Callable[[Notebook, Namespace, str | None], object]
 class Command:
     """A command. `run` gets the notebook, the parsed line and the cell's body, and returns what is to be shown.
 
-    `body` says whether the command stands in a line (`never`), in a cell (`always`), or in either.
+    `body` says whether the command stands in a line (`never`), in a cell (`always`), or in either; `offline`, that
+    it needs no database.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Command:
     run: Run
     examples: tuple[str, ...] = ()
     body: Literal["never", "either", "always"] = "never"
+    offline: bool = False
 
     @property
     def magic(self) -> str:

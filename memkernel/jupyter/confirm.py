@@ -24,7 +24,9 @@ def confirm(deed: str, *, yes: bool, question: str, typed: str = "y") -> None:
     try:
         answer = input(f"{question} ")
     except (StdinNotImplementedError, EOFError, OSError):
-        raise NotConfirmedError(f"{deed} has to be confirmed, and nobody can be asked here", hint="Add -y to confirm it in the command.") from None
+        raise NotConfirmedError(
+            f"{deed} has to be confirmed, and nobody can be asked here", hint="Add -y to confirm it in the command."
+        ) from None
     accepted = {"y", "yes"} if typed == "y" else {typed}
     if answer.strip() not in accepted:
         raise NotConfirmedError(f"{deed} was not confirmed", hint="Nothing was changed.")

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
-
-from IPython.core.interactiveshell import InteractiveShell
 
 from memkernel.errors import MemkernelError
 from memkernel.jupyter import presenters
 from memkernel.jupyter.complete import MATCHER_ID, Completer
 from memkernel.jupyter.magics import MemoryMagics
 from memkernel.jupyter.notebook import Notebook
+from memkernel.jupyter.shell import Shell
 
-_notebooks: Final[WeakKeyDictionary[InteractiveShell, Notebook]] = WeakKeyDictionary()
+_notebooks: Final[WeakKeyDictionary[Shell, Notebook]] = WeakKeyDictionary()
 
 
-def load(shell: InteractiveShell) -> None:
+def load(shell: Shell) -> None:
     """Register everything, connect, and print one line: which PostgreSQL is used.
 
     Where none can be reached the magics are there all the same, and the error is told in two lines; the next
@@ -34,7 +32,7 @@ def load(shell: InteractiveShell) -> None:
         print("\n".join(error.lines()))
 
 
-def unload(shell: InteractiveShell) -> None:
+def unload(shell: Shell) -> None:
     """Take everything back; nothing happens where nothing was loaded."""
     notebook = _notebooks.pop(shell, None)
     if notebook is None:

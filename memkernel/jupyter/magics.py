@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 
 from memkernel.jupyter import usage
@@ -15,14 +13,18 @@ from memkernel.jupyter.arguments import HelpShown
 from memkernel.jupyter.command import Command
 from memkernel.jupyter.commands import agent, table
 from memkernel.jupyter.notebook import Notebook
+from memkernel.jupyter.shell import Shell
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 
 @magics_class
 class MemoryMagics(Magics):
     """`%memory`, `%%memory` and `%%agent`."""
 
-    def __init__(self, shell: InteractiveShell, notebook: Notebook) -> None:
-        super().__init__(shell)
+    def __init__(self, shell: Shell, notebook: Notebook) -> None:
+        super().__init__(cast("InteractiveShell", shell))
         self.notebook = notebook
 
     @line_cell_magic
@@ -46,10 +48,11 @@ class MemoryMagics(Magics):
             args = command.parser.parse_line(line)
         except HelpShown:
             return None
-        self.notebook.tell_settled()
+        if not command.offline:
+            self.notebook.tell_settled()
         return self._deliver(command.run(self.notebook, args, cell), args)
 
-    def _deliver(self, result: object, args: Namespace) -> object:
+    def _deliver(self, result: Any, args: Namespace) -> Any:
         given = vars(args)
         if given.get("df"):
             result = result.df()
@@ -60,9 +63,13 @@ class MemoryMagics(Magics):
 
 def _check_body(command: Command, cell: str | None) -> None:
     if cell is not None and command.body == "never":
-        raise UsageError(f"{command.name} takes no cell body\nWrite it in a line of its own: `%memory {command.name} …`")
+        raise UsageError(
+            f"{command.name} takes no cell body\nWrite it in a line of its own: `%memory {command.name} …`"
+        )
     if cell is None and command.body == "always":
-        raise UsageError(f"{command.name} needs a cell\nWrite `%%memory {command.name}` in the cell's first line, the text below.")
+        raise UsageError(
+            f"{command.name} needs a cell\nWrite `%%memory {command.name}` in the cell's first line, the text below."
+        )
 
 
 MemoryMagics.memory.__doc__ = usage.overview(table.COMMANDS.values())

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
 
 from memkernel.errors import NoStoreInUseError
 from memkernel.handle.connection import Connection, connect
 from memkernel.handle.store import Store
 from memkernel.jupyter.arguments import parse_address
 from memkernel.jupyter.preferences import Preferences
+from memkernel.jupyter.shell import Shell
 
 if TYPE_CHECKING:
     from memkernel.handle.agent import Agent
@@ -40,7 +40,7 @@ class _Known:
 class Notebook:
     """The state behind the magics of one kernel."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
+    def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.preferences = Preferences()
         self._lock = threading.Lock()
@@ -80,6 +80,16 @@ class Notebook:
         self._heads_shown.clear()
         if connection is not None:
             connection.close()
+
+    def tell_settled(self) -> None:
+        """Say what became of changes whose outcome was unknown when the server was lost (fault 30).
+
+        Raises:
+            DatabaseUnavailableError: it is not back yet.
+        """
+        if self._connection is not None and self._connection.database.unsettled():
+            for settled in self._connection.database.settle():
+                print(f"The change {settled.version_id} was {'saved' if settled.saved else 'not saved'} after all.")
 
     # -- stores and paths --------------------------------------------------------------------------
 

@@ -38,7 +38,9 @@ def _positive(text: str) -> int:
 SETTINGS: Final = {
     "limit": Setting("rows that a list shows; it holds all of them", "a number", 60, _positive),
     "model": Setting("the model of %%agent", "a model's name", None, str),
-    "render": Setting("static: a run's output is shown once, at its end", "auto or static", "auto", _one_of("auto", "static")),
+    "render": Setting(
+        "static: a run's output is shown once, at its end", "auto or static", "auto", _one_of("auto", "static")
+    ),
     "traceback": Setting("whole tracebacks in place of two lines", "on or off", "off", _one_of("on", "off")),
 }
 

@@ -8,13 +8,12 @@ import threading
 import time
 from typing import Any, Final
 
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.display import display
-from IPython.lib.pretty import RepresentationPrinter
+from IPython.display import DisplayHandle
 
 from memkernel import present
 from memkernel.agent.events import Event, TextDelta, ThinkingDelta
 from memkernel.agent.run import Run
+from memkernel.jupyter.shell import Shell
 from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion
 from memkernel.render import html_of, text_of
 from memkernel.store import ServerStatus
@@ -22,7 +21,7 @@ from memkernel.store import ServerStatus
 _RECORDS: Final = (MemoryStore, Memory, MemoryPrefix, MemoryVersion, GrepMatch, ServerStatus)
 
 
-def register(shell: InteractiveShell) -> None:
+def register(shell: Shell) -> None:
     """Show memkernel's records and runs well in this shell."""
     for kind in _RECORDS:
         shell.display_formatter.formatters["text/html"].for_type(kind, html_of)
@@ -30,19 +29,19 @@ def register(shell: InteractiveShell) -> None:
     present.register(Run, LiveRun.show if _updates(shell) else _print_as_it_goes)
 
 
-def unregister(shell: InteractiveShell) -> None:
+def unregister(shell: Shell) -> None:
     """Leave the formatters as they were."""
     for kind in _RECORDS:
         for mime_type in ("text/html", "text/plain"):
             shell.display_formatter.formatters[mime_type].pop(kind, None)
 
 
-def _print_text(record: object, printer: RepresentationPrinter, cycle: bool) -> None:
+def _print_text(record: object, printer: Any, cycle: bool) -> None:
     # Inside a list or a dict one line is enough.
     printer.text(text_of(record) if len(printer.stack) <= 1 else repr(record))
 
 
-def _updates(shell: InteractiveShell) -> bool:
+def _updates(shell: Shell) -> bool:
     """Whether outputs of this shell can be replaced: in a kernel, not in a terminal."""
     return getattr(shell, "kernel", None) is not None
 
@@ -66,7 +65,8 @@ class LiveRun:
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._shown_at = time.monotonic()
-        self._handle = display(run, display_id=True)
+        self._handle: Any = DisplayHandle()  # IPython annotates its methods in part only
+        self._handle.display(run)
 
     @classmethod
     def show(cls, run: Run) -> None:

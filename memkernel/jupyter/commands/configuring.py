@@ -35,5 +35,6 @@ COMMANDS: Final = (
         _declare_config,
         config,
         ("%memory config", "%memory config traceback on", "%memory config limit 200"),
+        offline=True,
     ),
 )

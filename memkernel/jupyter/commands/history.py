@@ -35,7 +35,9 @@ def log(notebook: Notebook, args: Namespace, body: str | None) -> Records[Memory
 
 def _declare_diff(parser: Parser) -> None:
     takes_path(parser, help="a memory, perhaps @VERSION")
-    parser.add_argument("versions", metavar="VERSION", nargs="*", type=version, help="one: against the head; two: these")
+    parser.add_argument(
+        "versions", metavar="VERSION", nargs="*", type=version, help="one: against the head; two: these"
+    )
     takes_store(parser)
     gives_result(parser)
 
@@ -107,7 +109,13 @@ def _one_version(notebook: Notebook, args: Namespace) -> tuple[Place, MemoryVers
 
 
 COMMANDS: Final = (
-    Command("log", "The versions of a memory or of the store, newest first.", _declare_log, log, ("%memory log /units.md", "%memory log -n 20")),
+    Command(
+        "log",
+        "The versions of a memory or of the store, newest first.",
+        _declare_log,
+        log,
+        ("%memory log /units.md", "%memory log -n 20"),
+    ),
     Command(
         "diff",
         "What changed between two versions; by default the last two.",
@@ -122,5 +130,7 @@ COMMANDS: Final = (
         restore,
         ("%memory restore /units.md@1", "%memory restore /units.md @-1 -y"),
     ),
-    Command("redact", "Erase the text of one version for ever.", _declare_redact, redact, ("%memory redact /units.md@2",)),
+    Command(
+        "redact", "Erase the text of one version for ever.", _declare_redact, redact, ("%memory redact /units.md@2",)
+    ),
 )

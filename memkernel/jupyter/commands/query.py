@@ -23,7 +23,9 @@ def _declare_sql(parser: Parser) -> None:
 def sql(notebook: Notebook, args: Namespace, body: str | None) -> SqlResult:
     """Run the cell's body, one SELECT of DuckDB's SQL."""
     if not (body or "").strip():
-        raise UsageError("%%memory sql has no query\nWrite it below: SELECT path, count(*) FROM memory_versions GROUP BY path")
+        raise UsageError(
+            "%%memory sql has no query\nWrite it below: SELECT path, count(*) FROM memory_versions GROUP BY path"
+        )
     return notebook.connection.sql(body or "", limit=args.limit)
 
 

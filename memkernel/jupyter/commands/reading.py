@@ -74,7 +74,13 @@ def grep(notebook: Notebook, args: Namespace, body: str | None) -> Records[GrepM
 COMMANDS: Final = (
     Command("ls", "List memories and directories.", _declare_ls, ls, ("%memory ls /", "%memory ls handbook:/rules -r")),
     Command("tree", "Draw everything below a path.", _declare_tree, tree, ("%memory tree", "%memory tree /projects")),
-    Command("cat", "Show a memory, or a version of it.", _declare_cat, cat, ("%memory cat /units.md", "%memory cat /units.md@-1")),
+    Command(
+        "cat",
+        "Show a memory, or a version of it.",
+        _declare_cat,
+        cat,
+        ("%memory cat /units.md", "%memory cat /units.md@-1"),
+    ),
     Command(
         "grep",
         "Search the memories' lines.",

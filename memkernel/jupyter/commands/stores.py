@@ -57,7 +57,9 @@ def create(notebook: Notebook, args: Namespace, body: str | None) -> Store:
 
 
 def _declare_use(parser: Parser) -> None:
-    parser.add_argument("store", metavar="STORE", nargs="?", help="an id, a name or a slug; without it: which one is in use")
+    parser.add_argument(
+        "store", metavar="STORE", nargs="?", help="an id, a name or a slug; without it: which one is in use"
+    )
     parser.add_argument("--create", action="store_true", help="make it where no store has this name")
     gives_result(parser)
 
@@ -109,7 +111,13 @@ COMMANDS: Final = (
         ("%memory connect", "%memory connect postgresql://ann@db.example.org/notes"),
     ),
     Command("status", "The server, its schema, what it holds.", gives_result, status),
-    Command("stores", "The memory stores, newest first.", _declare_stores, stores, ("%memory stores", "%memory stores --all --df")),
+    Command(
+        "stores",
+        "The memory stores, newest first.",
+        _declare_stores,
+        stores,
+        ("%memory stores", "%memory stores --all --df"),
+    ),
     Command(
         "create",
         "Make a memory store.",
@@ -117,8 +125,16 @@ COMMANDS: Final = (
         create,
         ('%memory create "Team notes" --description "House rules"',),
     ),
-    Command("use", "Choose the store that paths without a store mean.", _declare_use, use, ("%memory use team-notes", '%memory use "Team notes" --create')),
-    Command("archive", "Make a store read-only, for ever.", _declare_ending, archive, ("%memory archive team-notes -y",)),
+    Command(
+        "use",
+        "Choose the store that paths without a store mean.",
+        _declare_use,
+        use,
+        ("%memory use team-notes", '%memory use "Team notes" --create'),
+    ),
+    Command(
+        "archive", "Make a store read-only, for ever.", _declare_ending, archive, ("%memory archive team-notes -y",)
+    ),
     Command(
         "drop", "Delete a store, its memories and their history.", _declare_ending, drop, ("%memory drop team-notes",)
     ),

@@ -7,7 +7,16 @@ from typing import Final
 
 from IPython.core.error import UsageError
 
-from memkernel.jupyter.arguments import Parser, asks, gives_result, parse_address, read_file, takes_path, takes_store, variable
+from memkernel.jupyter.arguments import (
+    Parser,
+    asks,
+    gives_result,
+    parse_address,
+    read_file,
+    takes_path,
+    takes_store,
+    variable,
+)
 from memkernel.jupyter.command import Command
 from memkernel.jupyter.confirm import confirm
 from memkernel.jupyter.done import Done, counted
@@ -44,7 +53,7 @@ def _text_of(notebook: Notebook, args: Namespace, body: str | None) -> str | byt
         return notebook.value_of(args.var)
     if not body:
         raise UsageError(
-            "put has no text\nUse it in a cell, `%%memory put PATH` with the text below, or with --from FILE or --var NAME."
+            "put has no text\nWrite it below `%%memory put PATH`, or name it with --from FILE or --var NAME."
         )
     return body
 
@@ -82,7 +91,9 @@ def mv(notebook: Notebook, args: Namespace, body: str | None) -> Done:
     place = notebook.place_now(args.path, args)
     target = parse_address(args.new_path)
     if target.store is not None or target.version not in (None, "head"):
-        raise UsageError(f"{args.new_path} is no plain path\nmv renames within one store: `%memory mv STORE:/old /new`.")
+        raise UsageError(
+            f"{args.new_path} is no plain path\nmv renames within one store: `%memory mv STORE:/old /new`."
+        )
     moved = place.store.rename(place.path, target.path)
     return Done(moved, f"Moved {counted(moved)} from {place.path} to {target.path} in {place.store.slug}.")
 
@@ -99,7 +110,9 @@ def rm(notebook: Notebook, args: Namespace, body: str | None) -> Done:
     """Delete a memory or a directory; the versions stay."""
     place = notebook.place_now(args.path, args)
     what = _doomed(place, args.recursive)
-    confirm(f"rm of {place.path}", yes=args.yes, question=f"Delete {what} in {place.store.slug}? The versions stay. [y/N]")
+    confirm(
+        f"rm of {place.path}", yes=args.yes, question=f"Delete {what} in {place.store.slug}? The versions stay. [y/N]"
+    )
     gone = place.store.delete(place.path, recursive=args.recursive)
     return Done(gone, f"Deleted {counted(gone)} in {place.store.slug}; the versions stay.")
 
@@ -121,10 +134,20 @@ COMMANDS: Final = (
         "Create or replace a memory.",
         _declare_put,
         put,
-        ("%%memory put /units.md", "%memory put /plan.md --from plan.md", "%memory put /a.md --var text --expect absent"),
+        (
+            "%%memory put /units.md",
+            "%memory put /plan.md --from plan.md",
+            "%memory put /a.md --var text --expect absent",
+        ),
         body="either",
     ),
-    Command("replace", "Replace a piece of a memory's text.", _declare_replace, replace, ('%memory replace /units.md "feet" "metres"',)),
+    Command(
+        "replace",
+        "Replace a piece of a memory's text.",
+        _declare_replace,
+        replace,
+        ('%memory replace /units.md "feet" "metres"',),
+    ),
     Command("mv", "Rename a memory or a directory.", _declare_mv, mv, ("%memory mv /units.md /prefs/units.md",)),
     Command("rm", "Delete a memory or a directory; the versions stay.", _declare_rm, rm, ("%memory rm /old -r -y",)),
 )

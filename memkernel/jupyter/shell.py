@@ -1,0 +1,22 @@
+"""The part of IPython's shell that memkernel uses, with types: IPython's own annotations are partial."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Shell(Protocol):
+    """What is used of `IPython.core.interactiveshell.InteractiveShell`."""
+
+    user_ns: dict[str, Any]
+    magics_manager: Any
+    display_formatter: Any
+    Completer: Any
+
+    def push(self, variables: dict[str, Any]) -> None:
+        """Set variables of the notebook."""
+        ...
+
+    def register_magics(self, *magics: object) -> None:
+        """Make the magics of these objects callable."""
+        ...

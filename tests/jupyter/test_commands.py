@@ -1,0 +1,441 @@
+"""Every command of %memory in a shell of this process, on a real database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from IPython.core.error import UsageError
+
+import memkernel as mk
+from memkernel import errors
+from tests.fix_kernel import Shell
+
+
+@pytest.fixture
+def notes(shell: Shell, dsn: str) -> mk.Store:
+    """The store in use, as somebody else holds it."""
+    return mk.connect(dsn).store("Team notes")
+
+
+# -- stores ----------------------------------------------------------------------------------------
+
+
+def test_a_bare_memory_is_the_stores(shell: Shell) -> None:
+    shell.run('%memory create Handbook --description "House rules"')
+    assert [store.name for store in shell.run("%memory")] == ["Handbook", "Team notes"]
+    assert [store.description for store in shell.run("%memory stores -n 1")] == ["House rules"]
+
+
+def test_a_store_is_created_once_by_name(shell: Shell) -> None:
+    made = shell.run('%memory create "House rules"')
+    assert (made.name, made.slug) == ("House rules", "house-rules")
+    with pytest.raises(errors.AlreadyExistsError):
+        shell.run('%memory create "House rules"')
+
+
+def test_use_takes_a_store_makes_one_and_tells_which(shell: Shell) -> None:
+    assert shell.run("%memory use").name == "Team notes"
+    made = shell.run("%memory use Other --create")
+    assert shell.run("%memory use Other --create").id == made.id
+    assert shell.run("%memory use team-notes").name == "Team notes"
+    with pytest.raises(errors.StoreNotFoundError):
+        shell.run("%memory use nowhere")
+    assert shell.run("%memory use").name == "Team notes"
+
+
+def test_without_a_store_in_use_a_path_needs_one(bare_shell: Shell, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMKERNEL_DSN", dsn)
+    bare_shell.run("%load_ext memkernel")
+    bare_shell.run("%memory create Notes")
+    with pytest.raises(errors.NoStoreInUseError):
+        bare_shell.run("%memory ls /")
+    assert bare_shell.run("%memory ls notes:/") == []
+    assert bare_shell.run("%memory ls -s Notes") == []
+
+
+def test_an_archived_store_is_read_and_not_written(shell: Shell) -> None:
+    shell.run("%%memory put /a.md\nA\n")
+    assert shell.run("%memory archive team-notes -y").record.archived_at is not None
+    assert shell.run("%memory cat /a.md").content == "A\n"
+    with pytest.raises(errors.StoreArchivedError):
+        shell.run("%%memory put /a.md\nB\n")
+    assert shell.run("%memory stores") == []
+    assert len(shell.run("%memory stores --all")) == 1
+
+
+def test_a_dropped_store_is_gone_and_no_longer_in_use(shell: Shell) -> None:
+    shell.run("%%memory put /a.md\nA\n")
+    assert "'Team notes'" in repr(shell.run("%memory drop team-notes -y"))
+    assert shell.run("%memory stores --all") == []
+    with pytest.raises(errors.NoStoreInUseError):
+        shell.run("%memory ls /")
+
+
+def test_status_and_connect_name_the_server_and_no_password(shell: Shell, dsn: str) -> None:
+    assert shell.run("%memory status").server_version
+    connection = shell.run("%memory connect -o db")
+    assert shell.value("db") is connection
+    assert "PostgreSQL" in repr(connection)
+    with pytest.raises(errors.NoStoreInUseError):
+        shell.run("%memory ls /")
+
+
+def test_a_connection_that_fails_leaves_the_old_one(shell: Shell) -> None:
+    with pytest.raises(errors.DatabaseUnavailableError) as caught:
+        shell.run("%memory connect postgresql://ann:secret@127.0.0.1:1/nowhere")
+    assert "secret" not in "\n".join(caught.value.lines())
+    assert shell.run("%memory use").name == "Team notes"
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three(notes: mk.Store) -> None:
+    """Three memories in two directories."""
+    for path in ("/projects/alpha/plan.md", "/projects/beta.md", "/units.md"):
+        notes.write(path, f"# {path}\nSI units\n")
+
+
+@pytest.mark.usefixtures("three")
+def test_ls_rolls_directories_up_and_recursive_lists_all(shell: Shell) -> None:
+    assert [each.path for each in shell.run("%memory ls")] == ["/projects/", "/units.md"]
+    assert [each.path for each in shell.run("%memory ls /projects")] == ["/projects/alpha/", "/projects/beta.md"]
+    assert [each.path for each in shell.run("%memory ls /projects/beta.md")] == ["/projects/beta.md"]
+    assert len(shell.run("%memory ls -r")) == 3
+    assert len(shell.run("%memory ls -r -n 2")) == 2
+
+
+@pytest.mark.usefixtures("three")
+def test_a_missing_path_is_told_its_neighbours(shell: Shell) -> None:
+    for line in ("cat /unit.md", "ls /unit.md", "rm /unit.md -y", "mv /unit.md /b", "log /unit.md", "tree /unit.md"):
+        with pytest.raises(errors.MemoryNotFoundError) as caught:
+            shell.run(f"%memory {line}")
+        assert "/units.md" in caught.value.hint
+
+
+@pytest.mark.usefixtures("three")
+def test_a_tree_is_drawn_and_says_what_it_leaves_out(shell: Shell) -> None:
+    assert repr(shell.run("%memory tree")).splitlines() == [
+        "/",
+        "├── projects/",
+        "│   ├── alpha/",
+        "│   │   └── plan.md",
+        "│   └── beta.md",
+        "└── units.md",
+    ]
+    assert repr(shell.run("%memory tree /projects/alpha")).splitlines() == ["/projects/alpha", "└── plan.md"]
+    shell.run("%memory config limit 3")
+    assert repr(shell.run("%memory tree")).splitlines()[3:] == ["… 3 more lines"]
+    assert len(shell.run("%memory tree").paths) == 3
+
+
+@pytest.mark.usefixtures("three")
+def test_grep_finds_lines_below_a_path(shell: Shell) -> None:
+    found = shell.run("%memory grep SI /projects")
+    assert [(match.path, match.line) for match in found] == [("/projects/alpha/plan.md", 2), ("/projects/beta.md", 2)]
+    assert len(shell.run("%memory grep -i si -n 1")) == 1
+    assert shell.run(r"%memory grep \d+") == []
+    with pytest.raises(errors.InvalidInputError):
+        shell.run('%memory grep "("')
+
+
+def test_cat_shows_a_memory_or_a_version_of_it(shell: Shell) -> None:
+    shell.run("%%memory put /a.md\none\n")
+    shell.run("%%memory put /a.md\ntwo\n")
+    assert shell.run("%memory cat /a.md").content == "two\n"
+    assert shell.run("%memory cat /a.md@1").content == "one\n"
+    assert shell.run("%memory cat /a.md@-1").content == "one\n"
+    assert shell.run(f"%memory cat {shell.run('%memory log /a.md')[1].id}").content == "one\n"
+    with pytest.raises(errors.VersionNotFoundError):
+        shell.run("%memory cat /a.md@7")
+
+
+def test_fault_42_odd_paths_reach_the_right_memory(shell: Shell) -> None:
+    for path in ("/my notes/it's.md", "/it's.md", "/a@b.md", "/a@3"):
+        shell.ipython.user_ns["text"] = path
+        shell.run(f'%memory put "{path}@head" --var text -q')
+    assert shell.run('%memory cat "/my notes/it\'s.md"').content == "/my notes/it's.md"
+    assert shell.run(r"%memory cat /my\ notes/it's.md").content == "/my notes/it's.md"
+    assert shell.run("%memory cat /it's.md").content == "/it's.md"
+    assert shell.run("%memory cat /a@b.md").content == "/a@b.md"
+    assert shell.run("%memory cat /a@3@head").content == "/a@3"
+    with pytest.raises(errors.InvalidPathError):
+        shell.run("%memory cat -- -x.md")
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def test_put_takes_the_body_a_file_or_a_variable(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "plan.md").write_bytes(b"from a file\r\n")
+    shell.ipython.user_ns.update(text="from a str", data=b"from bytes", number=3)
+    assert shell.run("%%memory put /body.md\nfirst\n\nsecond {x} $y\n").path == "/body.md"
+    shell.run(f"%memory put /file.md --from {tmp_path}/plan.md")
+    shell.run("%memory put /text.md --var text")
+    shell.run("%memory put /data.md --var data")
+    found = {
+        path: shell.run(f"%memory cat {path}").content for path in ("/body.md", "/file.md", "/text.md", "/data.md")
+    }
+    assert found == {
+        "/body.md": "first\n\nsecond {x} $y\n",
+        "/file.md": "from a file\r\n",
+        "/text.md": "from a str",
+        "/data.md": "from bytes",
+    }
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("%memory put /a.md", "put has no text"),
+        ("%%memory put /a.md\n", "put has no text"),
+        ("%memory put /a.md --var nothing", "there is no variable nothing"),
+        ("%memory put /a.md --var number", "number is no text but int"),
+        ("%memory put /a.md --from /no/such/file", "/no/such/file cannot be read: No such file or directory"),
+        ("%%memory put /a.md --var number\nbody\n", "put takes its text from one place"),
+        ("%%memory put /a.md@1\nbody\n", "/a.md@1 names a version"),
+        ("%%memory put other:/a.md -s notes\nbody\n", "names the store other"),
+    ],
+)
+def test_put_without_exactly_one_text_and_place_is_a_usage_error(shell: Shell, cell: str, words: str) -> None:
+    shell.ipython.user_ns["number"] = 3
+    with pytest.raises(UsageError, match=words):
+        shell.run(cell)
+    assert shell.run("%memory ls -r") == []
+
+
+def test_put_expects_what_it_is_told(shell: Shell) -> None:
+    first = shell.run("%%memory put /a.md --expect absent\none\n")
+    with pytest.raises(errors.PathConflictError):
+        shell.run("%%memory put /a.md --expect absent\ntwo\n")
+    shell.run(f"%%memory put /a.md --expect {first.content_sha256}\ntwo\n")
+    with pytest.raises(errors.PreconditionFailedError):
+        shell.run(f"%%memory put /a.md --expect {first.content_sha256}\nthree\n")
+    assert shell.run("%memory cat /a.md").content == "two\n"
+
+
+def test_replace_takes_one_occurrence_or_all(shell: Shell) -> None:
+    shell.run("%%memory put /a.md\nfeet and feet, inches\n")
+    with pytest.raises(errors.InvalidInputError, match="occurs 2 times"):
+        shell.run("%memory replace /a.md feet metres")
+    shell.run("%memory replace /a.md feet metres --all")
+    shell.run('%memory replace /a.md ", inches" ""')
+    assert shell.run("%memory cat /a.md").content == "metres and metres\n"
+    with pytest.raises(errors.InvalidInputError, match="does not occur"):
+        shell.run("%memory replace /a.md yards metres")
+
+
+@pytest.mark.usefixtures("three")
+def test_mv_renames_a_memory_and_a_directory(shell: Shell) -> None:
+    assert shell.run("%memory mv /units.md /prefs/units.md").count == 1
+    assert repr(shell.run("%memory mv /projects /old")) == "Moved 2 memories from /projects to /old in team-notes."
+    assert [each.path for each in shell.run("%memory ls -r")] == [
+        "/old/alpha/plan.md",
+        "/old/beta.md",
+        "/prefs/units.md",
+    ]
+    with pytest.raises(errors.PathConflictError):
+        shell.run("%memory mv /old/beta.md /prefs/units.md")
+    for target in ("other:/b.md", "/b.md@1"):
+        with pytest.raises(UsageError, match="is no plain path"):
+            shell.run(f"%memory mv /old/beta.md {target}")
+
+
+@pytest.mark.usefixtures("three")
+def test_rm_of_a_directory_needs_r_and_the_versions_stay(shell: Shell) -> None:
+    with pytest.raises(UsageError, match="/projects is a directory"):
+        shell.run("%memory rm /projects -y")
+    assert shell.run("%memory rm /projects -r -y").count == 2
+    assert repr(shell.run("%memory rm /units.md -y")) == "Deleted 1 memory in team-notes; the versions stay."
+    assert shell.run("%memory ls -r") == []
+    assert len(shell.run("%memory log")) == 6
+
+
+@pytest.mark.parametrize(
+    ("line", "deed"),
+    [
+        ("rm /a.md", "rm of /a.md"),
+        ("redact /a.md@1", "redaction of @1 of /a.md"),
+        ("archive team-notes", "archive of team-notes"),
+        ("drop team-notes", "drop of team-notes"),
+    ],
+)
+def test_what_cannot_be_undone_is_refused_where_nobody_can_answer(shell: Shell, line: str, deed: str) -> None:
+    shell.run("%%memory put /a.md\none\n")
+    shell.run("%%memory put /a.md\ntwo\n")
+    with pytest.raises(errors.NotConfirmedError) as caught:
+        shell.run(f"%memory {line}")
+    assert caught.value.lines() == [
+        f"NotConfirmedError: {deed} has to be confirmed, and nobody can be asked here",
+        "Add -y to confirm it in the command.",
+    ]
+    assert [version.operation for version in shell.run("%memory log /a.md")] == ["modified", "created"]
+    assert shell.run("%memory cat /a.md@1").content == "one\n"
+
+
+# -- history ---------------------------------------------------------------------------------------
+
+
+def test_log_is_newest_first_of_a_memory_or_the_store(shell: Shell) -> None:
+    for text in ("one", "two", "three"):
+        shell.run(f"%%memory put /a.md\n{text}\n")
+    shell.run("%%memory put /b.md\nb\n")
+    assert [version.ordinal for version in shell.run("%memory log /a.md")] == [3, 2, 1]
+    assert [version.seq for version in shell.run("%memory log")] == [4, 3, 2, 1]
+    assert [version.seq for version in shell.run("%memory log -n 2")] == [4, 3]
+    assert len(shell.run("%memory log --df")) == 4
+
+
+def test_diff_compares_the_last_two_or_any_two(shell: Shell) -> None:
+    for text in ("one", "two", "three"):
+        shell.run(f"%%memory put /a.md\n{text}\n")
+
+    def signs(line: str) -> set[str]:
+        shown = str(shell.run(f"%memory diff {line}")).splitlines()
+        return {row for row in shown if row[:1] in "+-" and row[:3] not in ("+++", "---")}
+
+    assert signs("/a.md") == {"-two", "+three"}
+    assert signs("/a.md@1") == signs("/a.md @1") == signs("/a.md 1 -- head") == {"-one", "+three"}
+    assert signs("/a.md@1 @2") == signs("/a.md @1 @-1") == {"-one", "+two"}
+    with pytest.raises(UsageError, match="3 versions"):
+        shell.run("%memory diff /a.md@1 @2 @3")
+
+
+def test_fault_25_restore_appends_recreates_and_refuses_a_redacted_text(shell: Shell) -> None:
+    for text in ("one", "two", "three"):
+        shell.run(f"%%memory put /a.md\n{text}\n")
+    shell.run("%memory restore /a.md@1")
+    assert [version.ordinal for version in shell.run("%memory log /a.md")] == [4, 3, 2, 1]
+    assert shell.run("%memory cat /a.md").content == "one\n"
+    shell.run("%memory rm /a.md -y")
+    shell.run("%memory restore /a.md @2")
+    assert shell.run("%memory cat /a.md").content == "two\n"
+    shell.run("%memory redact /a.md @3 -y")
+    with pytest.raises(errors.RedactedError):
+        shell.run("%memory restore /a.md @3")
+
+
+def test_fault_25_a_restore_is_refused_where_the_head_moved_after_it_was_shown(shell: Shell, notes: mk.Store) -> None:
+    shell.run("%%memory put /a.md\none\n")
+    shell.run("%%memory put /a.md\ntwo\n")
+    shell.run("%memory diff /a.md")
+    notes.write("/a.md", "somebody else's\n")
+    with pytest.raises(errors.NotConfirmedError):
+        shell.run("%memory restore /a.md@1")
+    assert notes.read("/a.md") == "somebody else's\n"
+    shell.run("%memory diff /a.md")
+    shell.run("%memory restore /a.md@1")
+    assert notes.read("/a.md") == "one\n"
+
+
+def test_fault_25_y_restores_over_a_head_that_moved(shell: Shell, notes: mk.Store) -> None:
+    shell.run("%%memory put /a.md\none\n")
+    notes.write("/a.md", "somebody else's\n")
+    shell.run("%memory restore /a.md@1 -y")
+    assert notes.read("/a.md") == "one\n"
+
+
+def test_a_restore_by_id_needs_no_path(shell: Shell) -> None:
+    first = shell.run("%%memory put /a.md\none\n").memory_version_id
+    shell.run("%%memory put /a.md\ntwo\n")
+    shell.run(f"%memory restore {first}")
+    assert shell.run("%memory cat /a.md").content == "one\n"
+    for line in ("restore /a.md", "restore /a.md@1 @2", "redact /a.md"):
+        with pytest.raises(UsageError, match="name one version"):
+            shell.run(f"%memory {line}")
+
+
+def test_redact_erases_one_text_and_never_the_head(shell: Shell) -> None:
+    shell.run("%%memory put /a.md\nhunter2\n")
+    shell.run("%%memory put /a.md\nask\n")
+    assert shell.run("%memory redact /a.md@1 -y").redacted_at is not None
+    with pytest.raises(errors.HeadRedactionError):
+        shell.run("%memory redact /a.md@head -y")
+    assert "hunter2" not in str(shell.run("%memory cat /a.md@1"))
+
+
+# -- sql, config, help -----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("three")
+def test_sql_reads_and_nothing_else(shell: Shell) -> None:
+    shell.run("%%memory sql -o found\nSELECT path FROM memories ORDER BY path")
+    assert [row[0] for row in shell.value("found").rows] == [
+        "/projects/alpha/plan.md",
+        "/projects/beta.md",
+        "/units.md",
+    ]
+    frame = shell.run("%%memory sql --df\nSELECT count(*) AS n FROM memory_versions")
+    assert frame.to_dict("list") == {"n": [3]}
+    with pytest.raises(errors.QueryRefusedError):
+        shell.run("%%memory sql\nDELETE FROM memories")
+    with pytest.raises(UsageError, match="has no query"):
+        shell.run("%%memory sql\n\n")
+    with pytest.raises(UsageError, match="sql needs a cell"):
+        shell.run("%memory sql SELECT 1")
+
+
+def test_config_shows_and_sets(shell: Shell) -> None:
+    shown = repr(shell.run("%memory config"))
+    assert all(name in shown for name in ("limit", "model", "render", "traceback"))
+    assert repr(shell.run("%memory config limit 200")).split()[:2] == ["limit", "200"]
+    for line, words in {
+        "limit none": "'none' is no value of limit",
+        "limit 0": "'0' is no value of limit",
+        "traceback yes": "'yes' is no value of traceback",
+        "colour red": "there is no setting 'colour'",
+    }.items():
+        with pytest.raises(errors.InvalidInputError, match=words):
+            shell.run(f"%memory config {line}")
+
+
+def test_help_lists_the_commands_and_explains_one(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run("%memory help")
+    everything = capsys.readouterr().out
+    assert "%memory restore" in everything
+    assert "%%memory sql" in everything
+    shell.run("%memory help restore")
+    assert "%memory restore /units.md@1" in capsys.readouterr().out
+    assert shell.run("%memory rm --help") is None
+    assert "-y" in capsys.readouterr().out
+    assert "VERSION" in (shell.ipython.find_line_magic("memory").__doc__ or "")
+
+
+# -- what is common to all -------------------------------------------------------------------------
+
+
+def test_results_go_to_variables_and_quiet_shows_nothing(shell: Shell) -> None:
+    assert shell.run("%%memory put /a.md -o made -q\nA\n") is None
+    assert shell.value("made").path == "/a.md"
+    shell.run("x = %memory ls")
+    assert [each.path for each in shell.value("x")] == ["/a.md"]
+    assert shell.value("x").df().shape[0] == 1
+    assert len(shell.run("%memory ls --df -o frame")) == 1
+    assert list(shell.value("frame")["path"]) == ["/a.md"]
+
+
+def test_a_body_where_none_belongs_is_an_error(shell: Shell) -> None:
+    with pytest.raises(UsageError, match="ls takes no cell body"):
+        shell.run("%%memory ls /\nbody\n")
+    with pytest.raises(UsageError, match="stores takes no cell body"):
+        shell.run("%%memory\nbody\n")
+
+
+def test_variables_are_expanded_in_the_line_and_not_in_the_body(shell: Shell) -> None:
+    shell.ipython.user_ns.update(name="/a.md", x="wrong")
+    shell.run("%%memory put $name\n{x} $x\n")
+    assert shell.run("%memory cat {name}").content == "{x} $x\n"
+
+
+def test_a_variable_that_is_none_is_found_before_anything_is_done(shell: Shell) -> None:
+    with pytest.raises(UsageError):
+        shell.run("%%memory put /a.md -o not-a-name\nA\n")
+    assert shell.run("%memory ls -r") == []
+
+
+def test_fault_18_putting_the_same_text_again_makes_no_version(shell: Shell) -> None:
+    for _ in range(2):
+        shell.run("%%memory put /a.md\nA\n")
+    assert len(shell.run("%memory log /a.md")) == 1
