@@ -98,7 +98,8 @@ class Run:
         self.publish(RunEnded(self.id, status, self.turns, self.usage))
 
     def __repr__(self) -> str:
-        return f"<Run {self.id} {self.status}, {self.turns} turns, {self.usage}>"
+        turns = "1 turn" if self.turns == 1 else f"{self.turns} turns"
+        return f"<Run {self.id} {self.status}, {turns}, {self.usage}>"
 
     def __str__(self) -> str:
         from memkernel.agent import transcript

@@ -151,7 +151,7 @@ def _block_events(index: int, block: str | Thinking | ToolUse | Mapping[str, Any
     match block:
         case str():
             whole = whole | {"text": ""}
-            deltas = [{"type": "text_delta", "text": word} for word in re.findall(r"\s*\S+\s*?", block) or [block]]
+            deltas = [{"type": "text_delta", "text": word} for word in re.findall(r"\s*\S+|\s+$", block)]
         case Thinking(text=text):
             whole = whole | {"thinking": "", "signature": ""}
             deltas = [

@@ -52,6 +52,7 @@ class ScriptedModel:
         self.requests: list[dict[str, Any]] = []
         self.url = ""
         self._respond = answers if callable(answers) else _in_order(answers)
+        self._clients: list[anthropic.Anthropic] = []
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
 
@@ -65,13 +66,24 @@ class ScriptedModel:
         self.stop()
 
     def client(self, **options: Any) -> anthropic.Anthropic:
-        """The SDK's client for this model; the options are those of `anthropic.Anthropic`."""
+        """The SDK's client for this model, closed with it; the options are those of `anthropic.Anthropic`."""
         import anthropic
 
         # The way to 127.0.0.1 leads through no proxy, whatever the environment says.
         direct = anthropic.DefaultHttpxClient(trust_env=False)
         given: dict[str, Any] = {"base_url": self.url, "api_key": "scripted", "http_client": direct, **options}
-        return anthropic.Anthropic(**given)
+        self._clients.append(anthropic.Anthropic(**given))
+        return self._clients[-1]
+
+    def follow(self, answers: Responder | Iterable[Reply | Failure]) -> None:
+        """From now on, answer so; the requests and clients so far are let go."""
+        self._respond = answers if callable(answers) else _in_order(answers)
+        self.requests = []
+        self._close_clients()
+
+    def _close_clients(self) -> None:
+        while self._clients:
+            self._clients.pop().close()
 
     def start(self) -> None:
         """Begin to serve.
@@ -100,6 +112,7 @@ class ScriptedModel:
 
     def stop(self) -> None:
         """Serve no longer; replies that are under way break off."""
+        self._close_clients()
         if self._server is None or self._thread is None:
             return
         self._server.should_exit = self._server.force_exit = True
@@ -168,15 +181,15 @@ def _in_order(answers: Iterable[Reply | Failure]) -> Responder:
     return lambda _: next(left, spent)
 
 
-def stand_in() -> ScriptedModel:
-    """The rule-following model of this process; started by the first call, stopped with the process."""
+def stand_in() -> anthropic.Anthropic:
+    """A client of the rule-following model of this process, which the first call starts; it stops with the process."""
     with _lock:
         return _stand_in(os.getpid())
 
 
 @functools.cache
-def _stand_in(pid: int) -> ScriptedModel:  # a forked child has the object, but not its thread
+def _stand_in(_pid: int) -> anthropic.Anthropic:  # a forked child would have the object, but not its thread
     model = ScriptedModel()
     model.start()
     atexit.register(model.stop)
-    return model
+    return model.client()

@@ -1,0 +1,102 @@
+"""A scripted model behind the real SDK, and one run of the loop on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import pytest
+
+from memkernel.agent import conversation, loop
+from memkernel.agent.events import Event
+from memkernel.agent.run import Run
+from memkernel.agent.script import Failure, Reply
+from memkernel.agent.scripted import Responder, ScriptedModel
+
+Scripted = Callable[..., ScriptedModel]
+
+
+class Play(Protocol):
+    """Play a prompt on scripted replies."""
+
+    def __call__(
+        self,
+        replies: Sequence[Reply | Failure],
+        tools: Sequence[loop.Tool] = (),
+        *,
+        prompt: str = "Go",
+        run: Run | None = None,
+        client: dict[str, Any] | None = None,
+        **request: Any,
+    ) -> Played: ...
+
+
+class Played:
+    """A run that is over, the model's view of it, and the error that it ended with."""
+
+    def __init__(self, run: Run, model: ScriptedModel, error: BaseException | None) -> None:
+        self.run, self.model, self.error = run, model, error
+        # Whatever happened: the API must take the conversation, with a further prompt at its end.
+        assert conversation.complaint(conversation.asked(run.messages, "And now?")) is None
+
+    def events(self, *kinds: type) -> list[Event]:
+        """The events of these kinds; without any, all."""
+        return [event for event in self.run.events if not kinds or isinstance(event, kinds)]
+
+    def results(self) -> list[dict[str, Any]]:
+        """All tool results of the conversation."""
+        blocks = [block for message in self.run.messages for block in conversation.blocks(message)]
+        return [block for block in blocks if block["type"] == "tool_result"]
+
+
+@pytest.fixture(scope="session")
+def _models() -> Iterator[list[ScriptedModel]]:
+    """Models that run and wait for a script: to start one a test would take longer than the test."""
+    free: list[ScriptedModel] = []
+    yield free
+    for model in free:
+        model.stop()
+
+
+@pytest.fixture
+def scripted(_models: list[ScriptedModel]) -> Iterator[Scripted]:
+    """A scripted model that serves: `scripted(reply(…), …)`, or `scripted(answers=function)`."""
+    taken: list[ScriptedModel] = []
+
+    def take(*replies: Reply | Failure, answers: Responder | None = None) -> ScriptedModel:
+        model = _models.pop() if _models else ScriptedModel()
+        taken.append(model)
+        if not model.url:
+            model.start()
+        model.follow(answers or replies)
+        return model
+
+    yield take
+    for model in taken:
+        model.follow([])
+    _models.extend(taken)
+
+
+@pytest.fixture
+def play(scripted: Scripted) -> Play:
+    """Play one run to its end on scripted replies; an error of the run is returned, not raised."""
+
+    def _play(
+        replies: Sequence[Reply | Failure],
+        tools: Sequence[loop.Tool] = (),
+        *,
+        prompt: str = "Go",
+        run: Run | None = None,
+        client: dict[str, Any] | None = None,
+        **request: Any,
+    ) -> Played:
+        model = scripted(*replies)
+        run = run or Run(prompt, model="claude-sonnet-5-5")
+        error = None
+        try:
+            loop.play(run, loop.Request(model.client(**(client or {})), run.model, tools, **request))
+        except Exception as raised:
+            error = raised
+        return Played(run, model, error)
+
+    return _play
