@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from memkernel.errors import MemoryToolError
+from memkernel.models import Actor
 from memkernel.tool.commands import MemoryBackend, run
+
+ACTOR = Actor("session_actor", "sesn_00000000000000000000000000")
 
 
 class Calls:
