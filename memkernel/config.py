@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 import os
 from collections.abc import Mapping
 
@@ -17,39 +18,48 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     production database.
 
     Raises:
-        InvalidInputError: a number that is none, or is not positive.
+        InvalidInputError: a number that is none, or out of range.
     """
     env = {name: value for name, value in (os.environ if environ is None else environ).items() if value}
+    usual = Limits()
     return Settings(
         dsn=env.get("MEMKERNEL_DSN"),
         home=env.get("MEMKERNEL_HOME"),
         pg_bin=env.get("MEMKERNEL_PG_BIN"),
         pg_user=env.get("MEMKERNEL_PG_USER"),
-        linger_s=_number(env, "MEMKERNEL_LINGER_S", 60, least=0),
-        user=_user(env),
+        linger_s=_seconds(env, "MEMKERNEL_LINGER_S", Settings().linger_s),
+        user=_user(),
         api_key=env.get("ANTHROPIC_API_KEY"),
         api_base_url=env.get("ANTHROPIC_BASE_URL"),
         model=env.get("MEMKERNEL_MODEL"),
         demo=env.get("MEMKERNEL_DEMO", "0") not in ("0", "false"),
         limits=Limits(
-            memories_per_store=int(_number(env, "MEMKERNEL_MAX_MEMORIES", Limits.memories_per_store)),
-            content_bytes=int(_number(env, "MEMKERNEL_MAX_CONTENT_BYTES", Limits.content_bytes)),
-            stores_per_session=int(_number(env, "MEMKERNEL_MAX_STORES_PER_SESSION", Limits.stores_per_session)),
+            memories_per_store=_count(env, "MEMKERNEL_MAX_MEMORIES", usual.memories_per_store),
+            content_bytes=_count(env, "MEMKERNEL_MAX_CONTENT_BYTES", usual.content_bytes),
+            stores_per_session=_count(env, "MEMKERNEL_MAX_STORES_PER_SESSION", usual.stores_per_session),
         ),
     )
 
 
-def _number(env: Mapping[str, str], name: str, default: float, *, least: float = 1) -> float:
+def _count(env: Mapping[str, str], name: str, usual: int) -> int:
+    text = env.get(name, str(usual))
+    if not text.isdecimal() or int(text) < 1:
+        raise InvalidInputError(f"{name}={text!r} is not a whole number of 1 or more")
+    return int(text)
+
+
+def _seconds(env: Mapping[str, str], name: str, usual: float) -> float:
+    text = env.get(name, str(usual))
     try:
-        value = float(env.get(name, default))
+        seconds = float(text)
     except ValueError:
-        raise InvalidInputError(f"{name}={env[name]!r} is not a number") from None
-    if not value >= least:
-        raise InvalidInputError(f"{name}={env[name]!r} is less than {least:g}")
-    return value
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise InvalidInputError(f"{name}={text!r} is not a number of seconds")
+    return seconds
 
 
-def _user(env: Mapping[str, str]) -> str:
+def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a uid without a passwd entry
