@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -132,26 +133,24 @@ def _shipped_notebooks() -> Path:
 
 
 def _execute(notebook: Path, environment: dict[str, str]) -> int:
-    import nbformat
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError
-
-    book = nbformat.read(notebook, as_version=4)
-    client = NotebookClient(
-        book,
+    # Neither package tells its types.
+    nbclient: Any = import_module("nbclient")
+    nbformat: Any = import_module("nbformat")
+    client = nbclient.NotebookClient(
+        nbformat.read(notebook, as_version=4),
         timeout=300,
         resources={"metadata": {"path": str(notebook.parent)}},
-        on_cell_executed=lambda cell, **_: _print_cell(cell),
+        on_cell_executed=_print_cell,
     )
     try:
         client.execute(env=environment)
-    except CellExecutionError as error:
+    except nbclient.exceptions.CellExecutionError as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _print_cell(cell: Any) -> None:
+def _print_cell(cell: Any, **_: object) -> None:
     if cell.cell_type != "code":
         return
     print("\n".join(f"In > {line}" for line in cell.source.splitlines()))

@@ -86,9 +86,21 @@ class Connection:
         stores = self.database.memory_stores
         return Store(self, stores.get_or_create(ref, description=description) if create else stores.find(ref))
 
-    def create_store(self, name: str, *, description: str = "", metadata: dict[str, str] | None = None) -> Store:
-        """A new store; another one of the same name may be there already (CONTRACT B.3)."""
-        made = self.database.memory_stores.create(name=name, description=description, metadata=metadata)
+    def create_store(
+        self, name: str, *, description: str = "", metadata: dict[str, str] | None = None, unique: bool = False
+    ) -> Store:
+        """A new store.
+
+        Args:
+            name: its name; other stores may have the same (CONTRACT B.3), except where `unique` is set.
+            description: what it is for.
+            metadata: up to 16 pairs of strings.
+            unique: refuse a name that an active store has.
+
+        Raises:
+            AlreadyExistsError: `unique` is set and the name is taken.
+        """
+        made = self.database.memory_stores.create(name=name, description=description, metadata=metadata, unique=unique)
         return Store(self, made)
 
     def stores(self, *, include_archived: bool = False) -> Records[MemoryStore]:

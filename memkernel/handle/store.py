@@ -93,9 +93,7 @@ class Store:
         """
         prefix = path if path.endswith("/") else path + "/"
         found = Records[Memory | MemoryPrefix](
-            _each(
-                lambda page: self._memories.list(self.id, path_prefix=prefix, depth=depth, limit=_PAGE, page=page)
-            ),
+            _each(lambda page: self._memories.list(self.id, path_prefix=prefix, depth=depth, limit=_PAGE, page=page)),
             kind=Memory,
         )
         if found or prefix == "/":
@@ -197,9 +195,7 @@ class Store:
         if recursive:
             return self._at(path, lambda: self._memories.delete_tree(self.id, path, actor=self._actor))
         memory = self._memory_or_missing(path)
-        self._memories.delete(
-            memory.id, memory_store_id=self.id, expected_content_sha256=expect, actor=self._actor
-        )
+        self._memories.delete(memory.id, memory_store_id=self.id, expected_content_sha256=expect, actor=self._actor)
         return 1
 
     # -- history -----------------------------------------------------------------------------------

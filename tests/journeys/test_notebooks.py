@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
+
+# Neither package tells its types.
+nbclient: Any = import_module("nbclient")
+nbformat: Any = import_module("nbformat")
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
@@ -16,7 +19,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 def executed(notebook: Path, dsn: str, home: Path) -> Any:
     """The notebook after a run in a real kernel, on this database and in an empty HOME."""
     book = nbformat.read(notebook, as_version=4)
-    client = NotebookClient(book, timeout=120, resources={"metadata": {"path": str(home)}})
+    client = nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": str(home)}})
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ANTHROPIC", "MEMKERNEL"))}
     client.execute(env=environment | {"MEMKERNEL_DSN": dsn, "HOME": str(home), "IPYTHONDIR": str(home / "ipython")})
     return book
