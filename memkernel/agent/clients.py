@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import anthropic
 
@@ -13,7 +13,7 @@ from anthropic._base_client import (  # pyright: ignore[reportPrivateUsage]  # s
     SyncAPIClient,
 )
 
-from memkernel.errors import NoApiKeyError, UnsupportedClientError
+from memkernel.errors import AgentError, NoApiKeyError, UnsupportedClientError
 from memkernel.models import Settings
 
 Client: TypeAlias = anthropic.Anthropic
@@ -21,6 +21,41 @@ Client: TypeAlias = anthropic.Anthropic
 
 DEFAULT_MODEL = "claude-sonnet-5-5"
 SCRIPTED_MODEL = "scripted"
+
+
+class Speaker(NamedTuple):
+    """Who answers: a model, by way of a client."""
+
+    client: Client
+    model: str
+    scripted: bool
+
+
+def choose(model: str | None, client: object | None, settings: Settings) -> Speaker:
+    """Who answers an agent.
+
+    Args:
+        model: its name, or `scripted`; without one MEMKERNEL_MODEL, then `DEFAULT_MODEL`.
+        client: the client to speak through; without one the SDK's own, and where the environment holds no key for
+            it and no model was asked for, the scripted stand-in.
+        settings: what the environment says.
+
+    Raises:
+        UnsupportedClientError: the client is asynchronous, or no Anthropic client.
+        NoApiKeyError: a model was asked for by name, and there is no key.
+        AgentError: the SDK's login is broken.
+    """
+    wished = model or settings.model or DEFAULT_MODEL
+    if client is not None:
+        return Speaker(checked(client), wished, wished == SCRIPTED_MODEL)
+    real = None if wished == SCRIPTED_MODEL else from_settings(settings)
+    if real is not None:
+        return Speaker(real, wished, scripted=False)
+    if model not in (None, SCRIPTED_MODEL):
+        raise NoApiKeyError
+    from memkernel.agent.scripted import stand_in
+
+    return Speaker(stand_in(), SCRIPTED_MODEL, scripted=True)
 
 
 def checked(client: object) -> Client:
@@ -54,8 +89,15 @@ def _has_credentials(client: anthropic.Anthropic) -> bool:
 
 
 def from_settings(settings: Settings) -> Client | None:
-    """The SDK's own client with the key that the environment (or the SDK's login profile) holds; None without one."""
-    client = anthropic.Anthropic(api_key=settings.api_key, base_url=settings.api_base_url)
+    """The SDK's own client with the key that the environment, or a login of the SDK's, holds; None without one.
+
+    Raises:
+        AgentError: a login was set up and cannot be read.
+    """
+    try:
+        client = anthropic.Anthropic(api_key=settings.api_key, base_url=settings.api_base_url)
+    except anthropic.CredentialsError as error:
+        raise AgentError(str(error), hint='Or set ANTHROPIC_API_KEY, or use model="scripted".') from error
     if _has_credentials(client):
         return client
     client.close()

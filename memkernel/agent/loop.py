@@ -13,16 +13,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import anthropic
-from anthropic.lib.tools import BetaBuiltinFunctionTool, BetaFunctionTool, BetaFunctionToolResultType
+from anthropic.lib.tools import (
+    BetaBuiltinFunctionTool,
+    BetaFunctionTool,
+    BetaFunctionToolResultType,
+    BetaRunnableToolset,
+)
 
 from memkernel.agent import retry
 from memkernel.agent.clients import Client
 from memkernel.agent.events import Notice, NoticeKind, RunStarted, Status, TurnEnded, Usage
 from memkernel.agent.turn import RunnableTool, TracedTool, Turn, TurnFailedError, WatchedTool
+from memkernel.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from anthropic.lib.streaming import BetaMessageStream
-    from anthropic.lib.tools import BetaRunnableToolset, BetaStreamingToolRunner
+    from anthropic.lib.tools import BetaStreamingToolRunner
     from anthropic.types.beta import BetaToolUnionParam, BetaUsage
     from anthropic.types.beta.parsed_beta_message import ParsedBetaMessage
 
@@ -65,6 +71,30 @@ class Request:
     max_tokens: int = 32_000
     saved: Callable[[str], bool] | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def checked_tools(tools: Sequence[object]) -> list[Tool]:
+    """The tools, if the runner can use them.
+
+    Raises:
+        InvalidInputError: one is a bare or an asynchronous function, or two have one name.
+    """
+    checked = [_checked_tool(tool) for tool in tools]
+    names = [_name(tool) for tool in checked]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInputError(f"two tools are called {twice!r}", hint="Give one of them another name.")
+    return checked
+
+
+def _checked_tool(tool: object) -> Tool:
+    if isinstance(tool, BetaBuiltinFunctionTool | BetaFunctionTool | BetaRunnableToolset | Mapping):
+        return cast("Tool", tool)
+    raise InvalidInputError(f"{tool!r} is no tool", hint="Decorate a function with anthropic.beta_tool.")
+
+
+def _name(tool: Tool) -> object:
+    return tool.get("name") if isinstance(tool, Mapping) else getattr(tool, "name", tool)
 
 
 def play(run: Run, request: Request) -> None:
@@ -150,7 +180,9 @@ class _Loop:
         called = reply.stop_reason == "tool_use" and self._answer(runner)
         self._keep(reply.stop_reason)
         run.publish(TurnEnded(run.turns, reply.stop_reason, usage))
-        self._raise_lost()
+        for tool in self._request.tools:
+            if isinstance(tool, TracedTool):
+                tool.raise_lost()
         if called or reply.stop_reason in _PAUSED:
             return None
         return self._ending(reply)
@@ -200,12 +232,6 @@ class _Loop:
         if response is not None:
             self._turn.take_answers(cast("Any", response["content"]))
         return response is not None
-
-    def _raise_lost(self) -> None:
-        for tool in self._request.tools:
-            if isinstance(tool, TracedTool) and tool.lost is not None:
-                lost, tool.lost = tool.lost, None
-                raise lost
 
     def _why_stopped(self, tool_use_id: str) -> str:
         if not self._turn.is_running(tool_use_id):

@@ -214,7 +214,7 @@ def _read_all() -> Generator[Call, Result, Files]:
     for path in paths:  # grows while it is walked: a directory of the second level lists what is below it
         if path.endswith("/"):
             if path.count("/") > 3:
-                below = yield Call({"command": "view", "path": path})
+                below = yield Call({"command": "view", "path": path.rstrip("/")})
                 paths += [found for found in _listed(below) if found not in paths]
         elif len(files) < _MOST_FILES:
             files[path] = yield from _read(path)

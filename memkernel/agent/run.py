@@ -54,6 +54,7 @@ class Run:
         self.usage = Usage()
         self.turns = 0
         self.stop_reason: str | None = None
+        self._before = list(messages)
         self._start = len(self.messages)
         self._changes = changes
         self._sinks: list[Sink] = []
@@ -61,8 +62,19 @@ class Run:
     @property
     def text(self) -> str:
         """The model's last answer; "" where it gave none."""
-        spoken = [conversation.text_of(message) for message in self.messages[self._start :] if _is_spoken(message)]
-        return spoken[-1] if spoken else ""
+        spoken = self._spoken()
+        return conversation.text_of(spoken[-1]) if spoken else ""
+
+    @property
+    def conversation(self) -> list[Message]:
+        """What a next prompt should follow: `messages`, or what was before where the model refused or said nothing.
+
+        To send a refused prompt again, joined to the next one, would have that refused as well.
+        """
+        return self.messages if self._spoken() and self.status != "refused" else self._before
+
+    def _spoken(self) -> list[Message]:
+        return [message for message in self.messages[self._start :] if message["role"] == "assistant"]
 
     @property
     def changes(self) -> Sequence[MemoryVersion]:
@@ -110,7 +122,3 @@ class Run:
         from memkernel.agent import transcript
 
         return {"text/plain": str(self), "text/html": transcript.as_html(self.events)}
-
-
-def _is_spoken(message: Message) -> bool:
-    return message["role"] == "assistant"

@@ -25,10 +25,13 @@ RunnableTool: TypeAlias = "BetaBuiltinFunctionTool | BetaFunctionTool[Any]"
 
 @runtime_checkable
 class TracedTool(Protocol):
-    """A tool whose changes are recorded with their cause, and which keeps the error of a lost database."""
+    """A tool whose changes are recorded with their cause, and which keeps a failure that is not the model's."""
 
     cause: Cause | None
-    lost: Exception | None
+
+    def raise_lost(self) -> None:
+        """Raise what was kept, if anything, once."""
+        ...
 
 
 class TurnFailedError(Exception):

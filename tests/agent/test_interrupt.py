@@ -149,7 +149,9 @@ class SlowMemory(BetaBuiltinFunctionTool):
     """Stands where the memory tool stands, and hangs as one does on a lock."""
 
     cause: Cause | None = None
-    lost: Exception | None = None
+
+    def raise_lost(self) -> None:
+        pass
 
     def to_dict(self) -> Any:
         return {"type": "memory_20250818", "name": "memory"}
@@ -163,6 +165,14 @@ VIEW = {"command": "view", "path": "/memories"}
 CREATE = {"command": "create", "path": "/memories/a.md", "file_text": "a"}
 
 
+def yes(_: str) -> bool:
+    return True
+
+
+def no(_: str) -> bool:
+    return False
+
+
 def lost(_: str) -> bool:
     raise DatabaseUnavailableError
 
@@ -170,9 +180,9 @@ def lost(_: str) -> bool:
 @pytest.mark.parametrize(
     ("given", "saved", "told"),
     [
-        (VIEW, lambda _: False, "Stopped by the user while this ran; nothing was changed."),
-        (CREATE, lambda _: True, "Stopped by the user while this ran; the change was saved."),
-        (CREATE, lambda _: False, "Stopped by the user while this ran; it is unknown whether it took effect."),
+        (VIEW, no, "Stopped by the user while this ran; nothing was changed."),
+        (CREATE, yes, "Stopped by the user while this ran; the change was saved."),
+        (CREATE, no, "Stopped by the user while this ran; it is unknown whether it took effect."),
         (CREATE, lost, "Stopped by the user while this ran; it is unknown whether it took effect."),
     ],
 )

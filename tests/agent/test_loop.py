@@ -236,7 +236,7 @@ def test_declarations_of_server_tools_pass_through(play: Play) -> None:
     assert played.model.requests[0]["tools"] == [search]
 
 
-class TracedTool(BetaBuiltinFunctionTool):
+class MemoryStandIn(BetaBuiltinFunctionTool):
     """Stands where the memory tool stands, without a database."""
 
     def __init__(self, error: Exception | None = None) -> None:
@@ -247,6 +247,11 @@ class TracedTool(BetaBuiltinFunctionTool):
 
     def to_dict(self) -> Any:
         return {"type": "memory_20250818", "name": "memory"}
+
+    def raise_lost(self) -> None:
+        lost, self.lost = self.lost, None
+        if lost is not None:
+            raise lost
 
     def call(self, input: object) -> str:
         self.causes.append(self.cause)
@@ -260,7 +265,7 @@ CREATE = {"command": "create", "path": "/memories/a.md", "file_text": "a"}
 
 
 def test_each_call_of_a_memory_tool_carries_its_cause(play: Play) -> None:
-    tool = TracedTool()
+    tool = MemoryStandIn()
     calls = [ToolUse("memory", CREATE), ToolUse("memory", CREATE)]
     played = play([reply(*calls), reply("Done.")], [tool])
     assert tool.causes == [Cause(played.run.id, call.id) for call in calls]
@@ -270,7 +275,7 @@ def test_each_call_of_a_memory_tool_carries_its_cause(play: Play) -> None:
 def test_a_lost_database_is_raised_to_the_person_before_the_next_request(play: Play) -> None:
     """CONTRACT 0.3 row 24"""
     lost = DatabaseUnavailableError(saved=False)
-    tool = TracedTool(lost)
+    tool = MemoryStandIn(lost)
     played = play([reply(ToolUse("memory", CREATE)), reply("never asked for")], [tool])
     assert played.error is lost
     assert tool.lost is None  # told once
@@ -284,9 +289,9 @@ def test_a_lost_database_is_raised_to_the_person_before_the_next_request(play: P
 
 
 def test_after_a_lost_database_the_conversation_goes_on(play: Play) -> None:
-    broken = play([reply(ToolUse("memory", CREATE))], [TracedTool(DatabaseUnavailableError())])
+    broken = play([reply(ToolUse("memory", CREATE))], [MemoryStandIn(DatabaseUnavailableError())])
     again = Run("Try again", model="claude-sonnet-5-5", messages=broken.run.messages)
-    played = play([reply(ToolUse("memory", CREATE)), reply("Done.")], [TracedTool()], run=again)
+    played = play([reply(ToolUse("memory", CREATE)), reply("Done.")], [MemoryStandIn()], run=again)
     assert (played.run.status, played.error) == ("done", None)
 
 
@@ -318,7 +323,7 @@ def test_paused_turns_count_against_max_turns(play: Play) -> None:
 
 
 def test_a_paused_server_call_that_was_never_resumed_is_left_out_of_the_next_prompt(play: Play) -> None:
-    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    search: dict[str, Any] = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
     played = play([reply("Searching.", search, stop_reason="pause_turn")], max_turns=1)
     again = Run("And?", model="claude-sonnet-5-5", messages=played.run.messages)
     assert again.messages[-2]["content"] == [{"type": "text", "text": "Searching."}]

@@ -1,0 +1,175 @@
+"""`mk.Agent`: a model with a memory, and its conversation."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from memkernel import config, ids, present
+from memkernel.agent.run import Run
+from memkernel.errors import AgentError, InvalidInputError
+from memkernel.handle.records import Records
+from memkernel.models import MemoryVersion
+
+if TYPE_CHECKING:
+    from memkernel.agent.conversation import Message
+    from memkernel.agent.events import Sink
+    from memkernel.agent.loop import Tool
+    from memkernel.handle.store import Store
+
+
+class Agent:
+    """A model, its tools and one conversation, which goes on with each `run`.
+
+    Attributes:
+        model: who answers; `scripted` is the stand-in that needs no key, and every view of its answers says so.
+        scripted: whether it is the stand-in.
+        session_id: `sesn_…`; the actor of everything that the agent writes.
+        messages: the conversation so far as the API's JSON; may be replaced.
+        last_run: the newest run, also one that failed.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        store: Store | None = None,
+        client: object | None = None,
+        system: str | None = None,
+        tools: Sequence[Tool] = (),
+        max_turns: int = 50,
+        max_tokens: int = 32_000,
+        scope: str | None = None,
+        session_id: str | None = None,
+        profile: Literal["sdk", "docs"] = "sdk",
+        on_existing: Literal["error", "overwrite"] = "error",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Make an agent; nothing is sent yet.
+
+        Args:
+            model: its name; without one MEMKERNEL_MODEL, then claude-sonnet-5-5. `scripted` asks no model. So does
+                leaving both the model and the key out.
+            store: the memory; without one the agent has none.
+            client: an `anthropic.Anthropic`, or one of its family (Bedrock, Vertex, Foundry …).
+            system: the system prompt. Memories never get into it: they reach the model as results of its tool alone.
+            tools: functions with the SDK's `@beta_tool`, its toolsets, or declarations of server tools.
+            max_turns: replies of the model a run at most.
+            max_tokens: of one reply.
+            scope: one path segment; the agent then sees only the tree below `/{scope}/` of the store.
+            session_id: the session that it writes as; one is minted where it is left out.
+            profile: the memory tool's wording, the SDK's or the documentation's.
+            on_existing: what its `create` does where a file is.
+            options: further arguments of `client.beta.messages.tool_runner`, such as `{"thinking": {...}}`.
+
+        Raises:
+            UnsupportedClientError: the client is no Anthropic one, or an asynchronous one.
+            NoApiKeyError: a model was asked for, and there is no key.
+            InvalidInputError: an option has an unknown value, or a tool is none.
+        """
+        from memkernel.agent import clients, loop
+
+        settings = store.connection.settings if store else config.load()
+        speaker = clients.choose(model, client, settings)
+        self.model, self.scripted = speaker.model, speaker.scripted
+        self.session_id = session_id or ids.mint("sesn")
+        self.messages: list[Message] = []
+        self.last_run: Run | None = None
+        self._store = store
+        memory = (
+            []
+            if store is None
+            else [store.memory_tool(session_id=self.session_id, scope=scope, profile=profile, on_existing=on_existing)]
+        )
+        self._request = loop.Request(
+            speaker.client,
+            speaker.model,
+            loop.checked_tools([*memory, *tools]),
+            system=system,
+            max_turns=max_turns,
+            max_tokens=max_tokens,
+            options=options or {},
+        )
+        self._running = threading.Lock()
+
+    def __repr__(self) -> str:
+        memory = f" on {self._store.slug}" if self._store else ""
+        return f"<memkernel.Agent {self.model}{memory}, {len(self.messages)} messages>"
+
+    def run(self, prompt: str, *, show: bool = True, sink: Sink | None = None) -> Run:
+        """Ask, and let the model use its tools until it is done; an interrupt stops it cleanly.
+
+        Args:
+            prompt: what to ask; it goes on with the conversation so far.
+            show: show what happens as it happens: in the notebook, or as text.
+            sink: is handed every event (`memkernel.agent.events`) as well.
+
+        Returns:
+            The run; `status` says how it ended. One that was stopped, refused or cut off is returned, too.
+
+        Raises:
+            ModelRequestError: the API refused, or failed more often than the client's `max_retries`.
+            DatabaseUnavailableError: the memory was lost; the conversation can go on once it is back.
+            InvalidInputError: the prompt is blank, or no text.
+            AgentError: this agent is running already, in another thread.
+        """
+        from memkernel.agent import loop
+
+        with self._alone():
+            run = self.last_run = self._new_run(_checked(prompt))
+            if sink is not None:
+                run.subscribe(sink)
+            if show:
+                _show(run)
+            try:
+                loop.play(run, replace(self._request, saved=lambda call: bool(self._changes(run.id, call))))
+            finally:
+                self.messages = run.conversation
+        return run
+
+    def _new_run(self, prompt: str) -> Run:
+        return Run(prompt, model=self.model, scripted=self.scripted, messages=self.messages, changes=self._changes)
+
+    def _changes(self, run_id: str, tool_use_id: str | None = None) -> Records[MemoryVersion]:
+        if self._store is None:
+            return Records([], kind=MemoryVersion)
+        versions = self._store.connection.database.memory_versions
+        made = versions.list_by_run(self._store.id, run_id, tool_use_id=tool_use_id)
+        return Records(made, kind=MemoryVersion)
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        if not self._running.acquire(blocking=False):
+            raise AgentError("this agent is running already", hint="Wait for it, or make another agent.")
+        try:
+            yield
+        finally:
+            self._running.release()
+
+    def reset(self) -> None:
+        """Forget the conversation; the memory stays."""
+        self.messages = []
+
+
+def _checked(prompt: str) -> str:
+    if not prompt.strip():
+        raise InvalidInputError("the prompt is blank", hint="Say what the agent shall do.")
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"the prompt's character {error.start} is a lone surrogate") from None
+    return prompt
+
+
+def _show(run: Run) -> None:
+    presenter = present.presenter_for(run)
+    if presenter is not None:
+        presenter(run)
+        return
+    from memkernel.agent.transcript import TextTranscript
+
+    run.subscribe(TextTranscript(sys.stdout))
