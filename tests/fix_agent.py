@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -100,3 +102,20 @@ def play(scripted: Scripted) -> Play:
         return Played(run, model, error)
 
     return _play
+
+
+@pytest.fixture
+def interrupt() -> Iterator[Callable[[], None]]:
+    """Interrupt the main thread a moment later, as the notebook's stop button does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    main = threading.main_thread().ident or 0
+    timers: list[threading.Timer] = []
+
+    def soon() -> None:
+        timers.append(threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)))
+        timers[-1].start()
+
+    yield soon
+    for timer in timers:
+        timer.join()
+    signal.signal(signal.SIGINT, before)

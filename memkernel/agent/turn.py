@@ -90,7 +90,7 @@ class Turn:
 
     def call(self, tool: RunnableTool, given: object) -> BetaFunctionToolResultType:
         """Run a tool that the runner calls, with everything that is to be known of it."""
-        block = self._block_of(given)
+        block = self._next_call(tool.name)
         self._run.publish(ToolCalled(block["id"], block["name"], block["input"]))
         self._running = block, time.perf_counter()
         try:
@@ -101,11 +101,10 @@ class Turn:
         self._return(returned)
         return returned
 
-    def _block_of(self, given: object) -> Block:
-        # The runner hands a tool the very object that lies in its block.
-        content = self._stream.current_message_snapshot.content if self._stream else []
-        found = next(block for block in content if block.type == "tool_use" and block.input is given)
-        return found.to_dict()
+    def _next_call(self, name: str) -> Block:
+        # The runner does not say which call it is at; but it takes them in order.
+        calls = [block for block in self._content() if block["type"] == "tool_use" and block["name"] == name]
+        return next(call for call in calls if call["id"] not in self._results)
 
     def _return(self, content: object, *, is_error: bool = False) -> None:
         if self._running is None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,23 +30,6 @@ from memkernel.models import Cause
 from tests.fix_agent import Play, Scripted
 
 HANGS_S = 60.0
-
-
-@pytest.fixture
-def interrupt() -> Iterator[Callable[[], None]]:
-    """Interrupt the main thread a moment later, as the notebook's stop button does."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    main = threading.main_thread().ident or 0
-    timers: list[threading.Timer] = []
-
-    def soon() -> None:
-        timers.append(threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)))
-        timers[-1].start()
-
-    yield soon
-    for timer in timers:
-        timer.join()
-    signal.signal(signal.SIGINT, before)
 
 
 def interrupted(cue: type | Event, interrupt: Callable[[], None]) -> Run:
