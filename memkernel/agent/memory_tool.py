@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, cast
 
 # The SDK's own thread hop; unlike asyncio's it also works under trio, and waits for the thread when cancelled.
@@ -65,7 +64,7 @@ class _Adapter:
 
 
 def _changed_nothing(error: Exception, command: object) -> bool:
-    if isinstance(command, Mapping) and cast("Mapping[str, object]", command).get("command") == "view":
+    if isinstance(command, dict) and cast("dict[str, object]", command).get("command") == "view":
         return True
     if isinstance(error, DatabaseUnavailableError):
         return error.saved is False

@@ -74,9 +74,9 @@ def run(backend: MemoryBackend, command: object) -> str:
     Raises:
         MemoryToolError: the input is malformed, or the back end refuses it.
     """
-    if not isinstance(command, Mapping):
+    if not isinstance(command, dict):
         raise _malformed(f"it must be an object with a command, not {_kind(command)}")
-    fields = cast("Mapping[str, object]", command)
+    fields = cast("dict[str, object]", command)
     match _text(fields, "command", "one of view, create, str_replace, insert, delete, rename"):
         case "view":
             return backend.view(_path(fields, "path", backend), _view_range(fields))
@@ -173,4 +173,4 @@ def _kind(value: object) -> str:
         return f'"{paths.shown(value)}"'
     if isinstance(value, int | float):
         return "so large a number" if abs(value) >= _LARGEST_NUMBER else str(value)
-    return "an object" if isinstance(value, Mapping) else "an array"
+    return "an object" if isinstance(value, dict) else "an array"
