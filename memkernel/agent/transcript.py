@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
@@ -32,6 +33,7 @@ _ENDINGS = {
     "max_tokens": "cut off",
 }
 _PREVIEW_LINES, _PREVIEW_CHARS = 6, 160
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def as_text(events: Sequence[Event]) -> str:
@@ -104,8 +106,7 @@ def _json(value: object, indent: int | None = None) -> str:
 
 
 def _shortened(line: str) -> str:
-    flat = " ".join(line.split())
-    return flat if len(flat) <= _PREVIEW_CHARS else f"{flat[:_PREVIEW_CHARS]}…"
+    return _cut(" ".join(line.split()))
 
 
 def _heading(events: Sequence[Event]) -> str:
@@ -159,7 +160,8 @@ class TextTranscript:
 
     def _write(self, text: str) -> None:
         if text:
-            self._out.write(text)
+            # What a model or a memory says must not move the cursor or retitle the terminal.
+            self._out.write(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text))
             self._at_line_start = text.endswith("\n")
 
 
@@ -168,4 +170,8 @@ def _preview(event: ToolReturned) -> list[str]:
     mark = "✗" if event.is_error else "│"
     left_out = len(lines) - _PREVIEW_LINES
     more = [f"  {mark} … {left_out:,} more lines"] if left_out > 0 else []
-    return [f"  {mark} {_shortened(line)}" for line in lines[:_PREVIEW_LINES]] + more
+    return [f"  {mark} {_cut(line.expandtabs())}" for line in lines[:_PREVIEW_LINES]] + more
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _PREVIEW_CHARS else f"{line[:_PREVIEW_CHARS]}…"

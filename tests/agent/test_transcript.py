@@ -1,0 +1,191 @@
+"""A run as something to read: while it goes on, and afterwards."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from memkernel.render import TranscriptEntry
+
+from memkernel.agent import transcript
+from memkernel.agent.events import (
+    Event,
+    Notice,
+    RunEnded,
+    RunStarted,
+    Status,
+    TextDelta,
+    ThinkingDelta,
+    ToolCalled,
+    ToolReturned,
+    TurnEnded,
+    TurnStarted,
+    Usage,
+)
+
+USAGE = Usage(100, 20)
+VIEW: dict[str, Any] = {"command": "view", "path": "/memories"}
+
+
+def started(*, scripted: bool = False) -> RunStarted:
+    return RunStarted("run_1", "Go on", "scripted" if scripted else "claude-sonnet-5-5", scripted)
+
+
+def ended(status: Status = "done", turns: int = 1) -> RunEnded:
+    return RunEnded("run_1", status, turns, USAGE)
+
+
+def turn(*events: Event, number: int = 1) -> list[Event]:
+    return [TurnStarted(number), *events, TurnEnded(number, "end_turn", USAGE)]
+
+
+def returned(content: str, *, is_error: bool = False) -> ToolReturned:
+    return ToolReturned("toolu_1", "memory", content, is_error, 0.25)
+
+
+def printed(*events: Event) -> list[str]:
+    out = io.StringIO()
+    sink = transcript.TextTranscript(out)
+    for event in events:
+        sink(event)
+    return out.getvalue().splitlines()
+
+
+def test_a_run_is_a_list_of_what_was_said_and_done() -> None:
+    events = [
+        started(),
+        *turn(ThinkingDelta("hm"), TextDelta("I look."), ToolCalled("toolu_1", "memory", VIEW), returned("nothing")),
+        *turn(TextDelta("Done."), number=2),
+        ended(turns=2),
+    ]
+    called = '{\n  "command": "view",\n  "path": "/memories"\n}'
+    assert transcript.entries(events) == [
+        TranscriptEntry("prompt", "Go on"),
+        TranscriptEntry("thinking", "hm"),
+        TranscriptEntry("text", "I look."),
+        TranscriptEntry("tool", "memory view /memories", arguments=called, result="nothing", duration_s=0.25),
+        TranscriptEntry("text", "Done."),
+    ]
+
+
+def test_fault_53_a_turn_that_was_begun_anew_is_left_out() -> None:
+    """fault 53"""
+    events = [
+        started(),
+        *turn(TextDelta("First.")),
+        TurnStarted(2),
+        TextDelta("Half a sen"),
+        Notice("retry", "The API broke off its reply; trying again."),
+        *turn(TextDelta("A sentence."), number=2),
+    ]
+    assert [entry.text for entry in transcript.entries(events)] == [
+        "Go on",
+        "First.",
+        "The API broke off its reply; trying again.",
+        "A sentence.",
+    ]
+
+
+def test_a_failure_before_the_first_word_takes_nothing_away() -> None:
+    events = [started(), *turn(TextDelta("First.")), Notice("retry", "Busy."), Notice("retry", "Busy again.")]
+    assert [entry.text for entry in transcript.entries(events)] == ["Go on", "First.", "Busy.", "Busy again."]
+
+
+def test_a_call_that_has_not_returned_has_no_duration() -> None:
+    (_, call) = transcript.entries([started(), TurnStarted(1), ToolCalled("toolu_1", "memory", VIEW)])
+    assert (call.duration_s, call.result) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "line"),
+    [
+        ("memory", VIEW, "memory view /memories"),
+        ("memory", {"command": "rename", "old_path": "/a", "new_path": "/b"}, "memory rename /a /b"),
+        ("memory", {"command": "create", "path": "/memories/a b\n.md"}, "memory create /memories/a b .md"),
+        ("memory", {}, "memory()"),
+        ("memory", {"command": 3}, "memory(command=3)"),
+        ("weather", {"city": "Bern", "days": [1, 2]}, 'weather(city="Bern", days=[1, 2])'),
+        ("f", {"x": "y" * 500}, f'f(x="{"y" * 155}…'),
+    ],
+)
+def test_a_call_is_one_short_line(name: str, given: dict[str, Any], line: str) -> None:
+    assert transcript.call_line(name, given) == line
+
+
+def test_as_text_tells_the_model_the_end_and_the_tokens() -> None:
+    text = transcript.as_text([started(), *turn(TextDelta("Done.")), ended()])
+    assert "claude-sonnet-5-5 · done · 1 turn" in text
+    assert "100 tokens in, 20 out" in text
+    assert "Done." in text
+    assert "scripted" not in text
+
+
+def test_the_badge_is_on_every_form_of_a_scripted_run() -> None:
+    events = [started(scripted=True), *turn(TextDelta("Done.")), ended()]
+    for form in (transcript.as_text(events), transcript.as_html(events), "\n".join(printed(*events))):
+        assert "scripted, not a language model" in form
+
+
+def test_hostile_text_is_escaped() -> None:
+    hostile = "<script>alert(1)</script>"
+    events = [started(), ToolCalled("toolu_1", hostile, {"x": hostile}), returned(hostile), TextDelta(hostile), ended()]
+    assert "<script" not in transcript.as_html(events)
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert printed(TextDelta("a\x1b]0;title\x07b\r"), returned("\x1b[2J")) == [
+        "a\\x1b]0;title\\x07b\\x0d",
+        "  │ \\x1b[2J",
+    ]
+
+
+def test_before_anything_has_happened_it_can_be_read_too() -> None:
+    assert "running" in transcript.as_text([])
+    assert "running" in transcript.as_html([])
+
+
+def test_words_are_printed_as_they_come_and_lines_begin_at_the_margin() -> None:
+    events = [
+        started(),
+        TurnStarted(1),
+        TextDelta("I "),
+        TextDelta("look."),
+        ToolCalled("toolu_1", "memory", VIEW),
+        returned("Here're the files\n4K\t/memories"),
+        TextDelta("Done.\n"),
+        ended(),
+    ]
+    assert printed(*events) == [
+        "I look.",
+        "→ memory view /memories",
+        "  │ Here're the files",
+        "  │ 4K      /memories",
+        "Done.",
+        "done · 1 turn · 100 tokens in, 20 out",
+    ]
+
+
+def test_errors_notices_and_long_results_are_printed() -> None:
+    assert printed(returned("No.", is_error=True)) == ["  ✗ No."]
+    assert printed(Notice("refusal", "The model refused.")) == ["! The model refused."]
+    assert printed(returned("\n".join("abcdefghij"))) == [
+        *(f"  │ {letter}" for letter in "abcdef"),
+        "  │ … 4 more lines",
+    ]
+    assert printed(returned("x" * 1000)) == [f"  │ {'x' * 160}…"]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("done", "done"),
+        ("stopped", "stopped by the user"),
+        ("error", "failed"),
+        ("refused", "refused"),
+        ("max_turns", "out of turns"),
+        ("max_tokens", "cut off"),
+    ],
+)
+def test_every_ending_has_its_words(status: Status, words: str) -> None:
+    assert printed(ended(status, turns=2)) == [f"{words} · 2 turns · 100 tokens in, 20 out"]
