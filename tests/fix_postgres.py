@@ -132,7 +132,7 @@ class PostgresServer:
         identity: dict[str, Any] = {}
         if self._account:
             identity = {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
-        return subprocess.Popen(
+        return subprocess.Popen[bytes](
             [str(self._bin / command[0]), *command[1:]],
             stdin=subprocess.DEVNULL,
             env={"LC_ALL": "C", "PATH": os.defpath},

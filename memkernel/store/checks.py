@@ -112,7 +112,7 @@ def page_size(value: object, *, full: bool) -> int:
 
 def depth(value: object) -> int:
     """0 or 1."""
-    if isinstance(value, bool) or value not in (0, 1) or not isinstance(value, int):
+    if not isinstance(value, int) or isinstance(value, bool) or value not in (0, 1):
         raise InvalidInputError(f"depth is {value!r}; it must be 0 or 1")
     return value
 

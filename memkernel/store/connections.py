@@ -1,41 +1,42 @@
-"""Connections to PostgreSQL: a pool that survives a fork, a lost server and an interrupted call."""
+"""Connections to PostgreSQL that survive a fork, a lost server and an interrupted call."""
 
 from __future__ import annotations
 
-import logging
 import os
+import select
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import psycopg
-from psycopg import errors, generators, pq
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg import errors, pq
 
-from memkernel.errors import DatabaseUnavailableError
-from memkernel.store.settling import Unsettled
+from memkernel.errors import ClusterError, DatabaseUnavailableError
 from memkernel.store.statements import Parameter, Statement, encode
-from memkernel.store.translate import is_lost, translate
-
-T = TypeVar("T")
 
 _BINARY: Final = 1
-_POOL_WAIT_S: Final = 30.0
+_IDLE_S: Final = 60.0
+_CANCEL_S: Final = 5.0
 _RECONNECT_PAUSE_S: Final = 0.1
-
-# The pool's workers log each failed attempt; callers get the failure as an exception instead.
-logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 
 class StoreConnection(psycopg.Connection[Any]):
-    """A connection that runs `Statement`s."""
+    """A connection that runs `Statement`s.
+
+    Attributes:
+        prepares: whether statements may be prepared; not behind a pooler that hands each transaction to another
+            server connection.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.prepares = True
         self._prepared_names: set[bytes] = set()
+        self._wait_readable = _waiter(self.pgconn.socket)
 
     def run(self, statement: Statement, *parameters: Parameter) -> pq.abc.PGresult:
         """Run a statement; its result has binary columns. Ctrl-C cancels it and leaves the connection usable.
@@ -45,7 +46,7 @@ class StoreConnection(psycopg.Connection[Any]):
         """
         values = [encode(parameter) for parameter in parameters]
         formats = [_BINARY] * len(values)
-        if not statement.name or self.prepare_threshold is None:
+        if not (statement.name and self.prepares):
             self.pgconn.send_query_params(statement.sql, values, None, formats, _BINARY)
             return self._answer()
         if statement.name not in self._prepared_names:
@@ -56,41 +57,80 @@ class StoreConnection(psycopg.Connection[Any]):
         return self._answer()
 
     def _answer(self) -> pq.abc.PGresult:
-        # psycopg's own wait: it polls, so that signals are seen, and cancels and drains on Ctrl-C.
-        result = self.wait(generators.execute(self.pgconn))[-1]
-        if result.status == pq.ExecStatus.FATAL_ERROR:
-            raise errors.error_from_result(result)
+        # psycopg's own wait does the same for 25 us more.
+        try:
+            self._exchange()
+        except BaseException:
+            self._give_up()
+            raise
+        result = self.pgconn.get_result()
+        while self.pgconn.get_result() is not None:
+            pass
+        if result is None or result.status == pq.ExecStatus.FATAL_ERROR:
+            raise errors.error_from_result(result) if result else psycopg.OperationalError("no answer")
         return result
 
+    def _exchange(self) -> None:
+        """Send what was queued and read until the answer is complete; a signal handler's exception comes through."""
+        pgconn = self.pgconn
+        while pgconn.flush():
+            select.select([pgconn.socket], [pgconn.socket], [])
+            pgconn.consume_input()
+        while pgconn.is_busy():
+            self._wait_readable()
+            pgconn.consume_input()
 
-class Connections:
-    """Where the record layer gets its connections.
+    def _give_up(self) -> None:
+        """Cancel what runs and read its end; a connection where that fails is closed."""
+        if self.pgconn.transaction_status != pq.TransactionStatus.ACTIVE:
+            return
+        try:
+            self.cancel_safe(timeout=_CANCEL_S)
+            self._exchange()
+            while self.pgconn.get_result() is not None:
+                pass
+        except Exception:  # what is raised is the interrupt that led here
+            self.pgconn.finish()
+        except BaseException:
+            self.pgconn.finish()
+            raise
 
-    `dsn` may be a function: it is asked again whenever the server was lost, and may start it anew.
+
+def _waiter(socket: int) -> Callable[[], object]:
+    """A function that waits until there is something to read."""
+    if not hasattr(select, "poll"):  # Windows
+        return lambda: select.select([socket], [], [])
+    events = select.poll()
+    events.register(socket, select.POLLIN)
+    return events.poll
+
+
+class Pool:
+    """At most so many connections; the one that was used last is used next.
+
+    psycopg_pool hands them out in turn, through a queue and a worker thread, for 15 us a time; here that
+    is a quarter of a reading, and a backend that has just been at work is still on its CPU.
+
+    `dsn` may be a function: it is asked whenever a connection is made, and may start the server.
     """
 
-    def __init__(
-        self, dsn: str | Callable[[], str], *, prepare: bool, max_connections: int, reconnect_s: float
-    ) -> None:
+    def __init__(self, dsn: str | Callable[[], str], *, prepare: bool, max_connections: int) -> None:
         self._dsn = dsn
-        self._arguments: dict[str, Any] = {
-            "autocommit": True,
-            "prepare_threshold": 5 if prepare else None,
-            "client_encoding": "utf8",
-        }
+        self._prepare = prepare
         self._max_connections = max_connections
-        self.reconnect_s = reconnect_s
-        self._lock = threading.Lock()
-        self._pool: ConnectionPool[StoreConnection] | None = None
         self._inherited: list[object] = []
-        self.unsettled: list[Unsettled] = []
-        _living.add(self)
+        self._reset()
+        _pools.add(self)
+
+    def _reset(self) -> None:
+        self._idle: deque[tuple[StoreConnection, float]] = deque()
+        self._free = threading.Semaphore(self._max_connections)
+        self._generation = object()
 
     def forget_inherited(self) -> None:
         """In a forked child: the sockets are the parent's. They are kept, unused, so that nothing closes them."""
-        self._lock = threading.Lock()
-        self._inherited.append(self._pool)
-        self._pool = None
+        self._inherited.append(self._idle)
+        self._reset()
 
     def connect(self) -> StoreConnection:
         """A connection outside the pool.
@@ -99,158 +139,88 @@ class Connections:
             DatabaseUnavailableError: it cannot be made.
         """
         try:
-            connection = StoreConnection.connect(self._address(), **self._arguments)
+            connection = StoreConnection.connect(
+                self._dsn if isinstance(self._dsn, str) else self._dsn(),
+                autocommit=True,
+                prepare_threshold=None,  # psycopg's own preparing would now and then deallocate ours
+                client_encoding="utf8",
+            )
         except psycopg.OperationalError as error:
             raise DatabaseUnavailableError() from error
-        self._configure(connection)
+        connection.prepares = self._prepare
+        if self._prepare:
+            _configure(connection)
         return connection
 
-    def _address(self) -> str:
-        return self._dsn if isinstance(self._dsn, str) else self._dsn()
-
-    def _configure(self, connection: StoreConnection) -> None:
-        # The functions lock first and read then: they need a new snapshot for each statement.
-        if connection.prepare_threshold is not None:
-            connection.execute("SET default_transaction_isolation TO 'read committed'")
-
-    def reconnect(self) -> StoreConnection:
-        """A connection outside the pool, tried for `reconnect_s` seconds.
+    def reconnect(self, patience_s: float) -> StoreConnection:
+        """A connection outside the pool to a server that may be starting.
 
         Raises:
             DatabaseUnavailableError: it could not be made in that time.
         """
-        deadline = time.monotonic() + self.reconnect_s
+        deadline = time.monotonic() + patience_s
         while True:
             try:
                 return self.connect()
-            except DatabaseUnavailableError:
+            except (DatabaseUnavailableError, ClusterError) as error:
                 if time.monotonic() > deadline:
-                    raise
+                    raise DatabaseUnavailableError() from error
             time.sleep(_RECONNECT_PAUSE_S)
 
     @contextmanager
-    def connection(self) -> Iterator[StoreConnection]:
-        """A connection of the pool, for a block.
+    def connection(self) -> Generator[StoreConnection]:
+        """A connection, for a block.
 
         Raises:
             DatabaseUnavailableError: there is none.
         """
-        pool = self._open_pool()
-        try:
-            connection = pool.getconn(_POOL_WAIT_S)
-        except PoolTimeout as error:
-            raise DatabaseUnavailableError() from error
-        try:
-            yield connection
-        finally:
-            pool.putconn(connection)
-
-    def _open_pool(self) -> ConnectionPool[StoreConnection]:
-        pool = self._pool
-        if pool is None:
-            with self._lock:
-                pool = self._pool
-                if pool is None:
-                    pool = self._pool = self._new_pool()
-        return pool
-
-    def _new_pool(self) -> ConnectionPool[StoreConnection]:
-        self.reconnect().close()  # a server that is away says so here, with its reason, not as a pool's time-out
-        return ConnectionPool(
-            self._address(),
-            connection_class=StoreConnection,
-            kwargs=self._arguments,
-            configure=self._configure,
-            min_size=1,
-            max_size=self._max_connections,
-            max_idle=60,
-            reconnect_timeout=self.reconnect_s,
-            num_workers=1,
-            open=True,
-        )
-
-    def drop_pool(self) -> None:
-        """Forget every connection: the next one is made anew."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close(timeout=0)
-
-    close = drop_pool
-
-    def read(self, work: Callable[[StoreConnection], T]) -> T:
-        """Run a reading; where its connection is lost, reconnect and run it again.
-
-        Raises:
-            DatabaseUnavailableError: the server could not be reached again in time.
-            MemkernelError: what the server's refusal means.
-        """
-        try:
+        with self._free:
+            generation = self._generation
+            connection = self._pop() or self.connect()
             try:
-                with self.connection() as connection:
-                    return work(connection)
-            except psycopg.Error as error:
-                if not is_lost(error):
-                    raise
-            self.drop_pool()
-            with self.reconnect() as connection:
-                return work(connection)
-        except psycopg.Error as error:
-            if is_lost(error):
-                raise DatabaseUnavailableError() from error
-            raise translate(error) from None
+                yield connection
+            finally:
+                self._push(connection, generation)
 
-    def change(
-        self,
-        work: Callable[[StoreConnection], T],
-        saved: Callable[[StoreConnection], T | None],
-        *,
-        memory_store_id: str,
-        version_id: str = "",
-    ) -> T:
-        """Run a mutation. Where its connection is lost, ask whether it was saved; if not, run it once more.
-
-        Both may run on the same ids: a version id is a primary key, so a change happens at most once.
-
-        Args:
-            work: the mutation, one transaction.
-            saved: looks the mutation up under the store's lock: its result, or None.
-            memory_store_id: the store that is changed.
-            version_id: the (first) version that the mutation makes.
-
-        Raises:
-            DatabaseUnavailableError: `saved` is False: it was never sent; None: the server did not come back in
-                time, and the change is kept in `unsettled`.
-            MemkernelError: what the server's refusal means.
-        """
+    def _pop(self) -> StoreConnection | None:
         try:
-            with self.connection() as connection:
-                return work(connection)
-        except psycopg.Error as error:
-            if not is_lost(error):
-                raise translate(error) from None
-        self.drop_pool()
-        try:
-            with self.reconnect() as connection:
-                result = saved(connection)
-                return work(connection) if result is None else result
-        except psycopg.Error as error:
-            if not is_lost(error):
-                raise translate(error) from None
-            lost: Exception = error
-        except DatabaseUnavailableError as error:
-            lost = error
-        if version_id:
-            self.unsettled.append(Unsettled(memory_store_id, version_id))
-        raise DatabaseUnavailableError(saved=None, memory_store_id=memory_store_id, version_id=version_id) from lost
+            return self._idle.pop()[0]
+        except IndexError:
+            return None
+
+    def _push(self, connection: StoreConnection, generation: object) -> None:
+        usable = connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
+        if usable and generation is self._generation:
+            self._idle.append((connection, time.monotonic()))
+        else:
+            connection.close()
+        self._close_longest_idle()
+
+    def _close_longest_idle(self) -> None:
+        if len(self._idle) > 1 and self._idle[0][1] < time.monotonic() - _IDLE_S:
+            self._idle.popleft()[0].close()
+
+    def drop_all(self) -> None:
+        """Close every connection, those at work as soon as they come back: the next one is made anew."""
+        self._generation = object()
+        while (connection := self._pop()) is not None:
+            connection.close()
 
 
-_living: weakref.WeakSet[Connections] = weakref.WeakSet()
+def _configure(connection: StoreConnection) -> None:
+    # The functions lock first and read then: they need a new snapshot for each statement.
+    connection.execute("SET default_transaction_isolation TO 'read committed'")
+    # A plan that was made while a table was small would go on reading all of it when it has grown.
+    connection.execute("SET enable_seqscan TO off")
+    connection.execute("SET search_path TO pg_catalog")
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    for connections in _living:
-        connections.forget_inherited()
+    for pool in _pools:
+        pool.forget_inherited()
 
 
 os.register_at_fork(after_in_child=_after_fork)

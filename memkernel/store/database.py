@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Self
 
 from memkernel.models import Limits
-from memkernel.store.connections import Connections
+from memkernel.store.connections import Pool
+from memkernel.store.contact import Contact
 from memkernel.store.memories import Memories
 from memkernel.store.memory_stores import MemoryStores
 from memkernel.store.memory_versions import MemoryVersions
@@ -48,16 +49,18 @@ class Database:
             ServerTooOldError, SchemaTooOldError, SchemaTooNewError, DatabaseError: it cannot be used.
         """
         limits = Limits() if limits is None else limits
-        self._connections = Connections(dsn, prepare=prepare, max_connections=max_connections, reconnect_s=reconnect_s)
-        with self._connections.connect() as connection:
+        self._pool = Pool(dsn, prepare=prepare, max_connections=max_connections)
+        with self._pool.connection() as connection:
             prepare_schema(connection, migrate=migrate)
-        self.memory_stores = MemoryStores(self._connections)
-        self.memories = Memories(self._connections, limits)
-        self.memory_versions = MemoryVersions(self._connections, limits)
+        contact = Contact(self._pool, reconnect_s)
+        self._contact = contact
+        self.memory_stores = MemoryStores(contact)
+        self.memories = Memories(contact, limits)
+        self.memory_versions = MemoryVersions(contact, limits)
 
     def close(self) -> None:
-        """Close every connection. A later call would open new ones."""
-        self._connections.close()
+        """Close every connection; a later call opens a new one."""
+        self._pool.drop_all()
 
     def __enter__(self) -> Self:
         return self

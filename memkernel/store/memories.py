@@ -15,7 +15,8 @@ from memkernel import ids, paths
 from memkernel.errors import InvalidContentError, MemoryNotFoundError, StoreNotFoundError
 from memkernel.models import Absent, Actor, Cause, Limits, Memory, MemoryPrefix, Page
 from memkernel.store import checks, memory_stores, pages, queries, rows
-from memkernel.store.connections import Connections, StoreConnection
+from memkernel.store.connections import StoreConnection
+from memkernel.store.contact import Contact
 from memkernel.store.statements import Parameter, Statement
 from memkernel.store.translate import TOO_FEW_IDS, facts
 
@@ -26,8 +27,8 @@ _CONTENT: Final = 7  # the column after those of queries.MEMORY
 class Memories:
     """The memories of the stores of a database. Contents go in as text or UTF-8 bytes and come out as text."""
 
-    def __init__(self, connections: Connections, limits: Limits) -> None:
-        self._connections = connections
+    def __init__(self, contact: Contact, limits: Limits) -> None:
+        self._contact = contact
         self._limits = limits
 
     # -- reading ------------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ class Memories:
                 raise _nothing(connection, store_id, ref)
             return _memory(result, 0, store_id)
 
-        return self._connections.read(read)
+        return self._contact.read(read)
 
     def entries(self, memory_store_id: str, path: str = "/") -> list[tuple[str, int]]:
         """Path and size in bytes of every memory at or below a path, ascending bytewise; empty where nothing is.
@@ -81,7 +82,7 @@ class Memories:
                 raise StoreNotFoundError(store_id)
             return found
 
-        return self._connections.read(read)
+        return self._contact.read(read)
 
     def contents(
         self, memory_store_id: str, prefix: str = "/", containing: bytes | None = None
@@ -118,7 +119,7 @@ class Memories:
                 for row in range(result.ntuples)
             ]
 
-        return self._connections.read(read)
+        return self._contact.read(read)
 
     def list(
         self,
@@ -165,7 +166,7 @@ class Memories:
                 raise StoreNotFoundError(store_id)
             return [item(result, row, store_id) for row in range(result.ntuples)]
 
-        return pages.cut(self._connections.read(read), limit, bound_to, lambda item: [item.path])
+        return pages.cut(self._contact.read(read), limit, bound_to, lambda item: [item.path])
 
     # -- changing -----------------------------------------------------------------------------------
 
@@ -365,7 +366,7 @@ class Memories:
             result = connection.run(queries.VERSION_RESULT, store_id, version_id)
             return rows.memory(result, 0, store_id, text) if result.ntuples else None
 
-        return self._connections.change(change, saved, memory_store_id=store_id, version_id=version_id)
+        return self._contact.change(change, saved, memory_store_id=store_id, version_id=version_id)
 
     def _count(
         self,
@@ -390,14 +391,14 @@ class Memories:
             result = connection.run(queries.VERSIONS_SAVED, store_id, version_ids)
             return rows.number(result.get_value(0, 0)) or None
 
-        return self._connections.change(change, saved, memory_store_id=store_id, version_id=version_ids[0])
+        return self._contact.change(change, saved, memory_store_id=store_id, version_id=version_ids[0])
 
     def _with_content(self, memory: Memory) -> Memory:
         def read(connection: StoreConnection) -> Memory:
             result = connection.run(queries.VERSION_CONTENT, memory.memory_store_id, memory.memory_version_id)
             return replace(memory, content=rows.text(result.get_value(0, 0)) if result.ntuples else None)
 
-        return self._connections.read(read)
+        return self._contact.read(read)
 
 
 def _known(memory_id: object) -> str:

@@ -15,7 +15,8 @@ from memkernel import ids, paths
 from memkernel.errors import AmbiguousStoreError, StoreNotFoundError
 from memkernel.models import MemoryStore, Page
 from memkernel.store import checks, pages, queries, rows, statements
-from memkernel.store.connections import Connections, StoreConnection
+from memkernel.store.connections import StoreConnection
+from memkernel.store.contact import Contact
 
 T = TypeVar("T")
 
@@ -35,8 +36,8 @@ _WORKSPACE: Final = "default"
 class MemoryStores:
     """The memory stores of a database."""
 
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
+    def __init__(self, contact: Contact) -> None:
+        self._contact = contact
 
     def create(self, *, name: str, description: str = "", metadata: dict[str, str] | None = None) -> MemoryStore:
         """A new store; names need not be unique.
@@ -56,7 +57,7 @@ class MemoryStores:
             checks.description(description),
             json.dumps(checks.metadata({} if metadata is None else metadata)),
         )
-        return self._connections.change(
+        return self._contact.change(
             lambda connection: _created(connection, values),
             lambda connection: _found(connection, store_id),
             memory_store_id=store_id,
@@ -69,7 +70,7 @@ class MemoryStores:
             StoreNotFoundError: there is none.
         """
         store_id = known(memory_store_id)
-        store = self._connections.read(lambda connection: _found(connection, store_id))
+        store = self._contact.read(lambda connection: _found(connection, store_id))
         if store is None:
             raise StoreNotFoundError(store_id)
         return store
@@ -129,7 +130,7 @@ class MemoryStores:
             connection.run(queries.STORE_DELETE, store_id)
             return True
 
-        self._connections.change(delete, gone, memory_store_id=store_id)
+        self._contact.change(delete, gone, memory_store_id=store_id)
 
     def list(
         self,
@@ -158,7 +159,7 @@ class MemoryStores:
         bound_to = pages.binding("memory_stores", archived=bool(include_archived), gte=since, lte=until)
         after = pages.position(page, bound_to, int, str) or (None, None)
         values = (bool(include_archived), since, until, *after, limit + 1)
-        found = self._connections.read(lambda connection: _all(connection.run(queries.STORE_LIST, *values)))
+        found = self._contact.read(lambda connection: _all(connection.run(queries.STORE_LIST, *values)))
         return pages.cut(found, limit, bound_to, lambda store: (statements.micros(store.created_at), store.id))
 
     def find(self, ref: str) -> MemoryStore:
@@ -172,7 +173,7 @@ class MemoryStores:
             raise StoreNotFoundError(repr(ref))
         if ids.is_id("memstore", ref):
             return self.retrieve(ref)
-        return self._connections.read(lambda connection: _by_name(connection, ref))
+        return self._contact.read(lambda connection: _by_name(connection, ref))
 
     def get_or_create(self, name: str, *, description: str = "") -> MemoryStore:
         """The active store of exactly this name, made where there is none; safe from two kernels at once.
@@ -188,7 +189,7 @@ class MemoryStores:
 
     def _repeat(self, work: Callable[[StoreConnection], T], store_id: str) -> T:
         """Run a change that does no harm when it is run twice."""
-        return self._connections.change(work, lambda _: None, memory_store_id=store_id)
+        return self._contact.change(work, lambda _: None, memory_store_id=store_id)
 
 
 def known(memory_store_id: object) -> str:

@@ -11,7 +11,8 @@ from memkernel import ids
 from memkernel.errors import StoreNotFoundError, VersionNotFoundError
 from memkernel.models import Limits, MemoryVersion, Page
 from memkernel.store import checks, memory_stores, pages, queries, rows
-from memkernel.store.connections import Connections, StoreConnection
+from memkernel.store.connections import StoreConnection
+from memkernel.store.contact import Contact
 from memkernel.store.statements import Parameter
 
 _CONTENT: Final = 14  # the column after those of queries.VERSION
@@ -21,8 +22,8 @@ _OPERATIONS: Final = ("created", "modified", "deleted")
 class MemoryVersions:
     """The versions of the memories of the stores of a database."""
 
-    def __init__(self, connections: Connections, limits: Limits) -> None:
-        self._connections = connections
+    def __init__(self, contact: Contact, limits: Limits) -> None:
+        self._contact = contact
         self._limits = limits
 
     def retrieve(self, memory_version_id: str, *, memory_store_id: str, view: str = "full") -> MemoryVersion:
@@ -41,7 +42,7 @@ class MemoryVersions:
                 raise _nothing(connection, store_id, version_id)
             return _version(result, 0, store_id)
 
-        return self._connections.read(read)
+        return self._contact.read(read)
 
     def list(
         self,
@@ -106,7 +107,7 @@ class MemoryVersions:
                 raise StoreNotFoundError(store_id)
             return [_version(result, row, store_id) for row in range(result.ntuples)]
 
-        return pages.cut(self._connections.read(read), limit, bound_to, lambda version: [version.seq])
+        return pages.cut(self._contact.read(read), limit, bound_to, lambda version: [version.seq])
 
 
 def _known(memory_version_id: object) -> str:

@@ -44,11 +44,13 @@ def position(page: object, bound_to: str, *kinds: type) -> tuple[Key, ...] | Non
         return None
     if not isinstance(page, str) or not page.startswith(_PREFIX):
         raise InvalidPageError
-    match _decode(page.removeprefix(_PREFIX)):
-        case [str(found), *keys] if found == bound_to and list(map(type, keys)) == list(kinds):
-            return tuple(cast(list[Key], keys))
-        case _:
-            raise InvalidPageError
+    found = _decode(page.removeprefix(_PREFIX))
+    if not isinstance(found, list):
+        raise InvalidPageError
+    bound, *keys = cast(list[Key], found) or [""]
+    if bound != bound_to or [type(key) for key in keys] != list(kinds):
+        raise InvalidPageError
+    return tuple(keys)
 
 
 def _decode(encoded: str) -> object:

@@ -1,9 +1,10 @@
 -- The tables (DESIGN section 4). Every row can be found by its store alone, so that hash partitioning
 -- or Citus can shard by it; ids are minted in Python; times and numbers follow the store's lock.
 --
--- There is no foreign key to memory_stores. All writing is done by the functions of the later
--- migrations, which hold the store's row lock: a key would check each of 2,000 copied versions for
--- what is known already. The trigger memory_stores_take_all does what ON DELETE CASCADE would.
+-- There is no foreign key and no CHECK on the rows of a change. All writing is done by the functions of the
+-- later migrations, which hold the store's lock: a key would look up the store for each of 2,000 copied versions,
+-- and CHECKs, parsed anew in each statement, were a seventh of the work of a change. The trigger
+-- memory_stores_take_all does what ON DELETE CASCADE would.
 
 CREATE TABLE memkernel.memory_stores (
     workspace_id text COLLATE "C" NOT NULL DEFAULT 'default',
@@ -18,9 +19,7 @@ CREATE TABLE memkernel.memory_stores (
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
     archived_at timestamptz,
-    CONSTRAINT memory_stores_pkey PRIMARY KEY (id),
-    CONSTRAINT memory_stores_memory_count CHECK (memory_count >= 0),
-    CONSTRAINT memory_stores_pruned CHECK (pruned_through_seq BETWEEN 0 AND head_seq)
+    CONSTRAINT memory_stores_pkey PRIMARY KEY (id)
 ) WITH (fillfactor = 50);  -- its row is rewritten with every change: room for it in the page
 
 CREATE INDEX memory_stores_newest ON memkernel.memory_stores (workspace_id, created_at DESC, id DESC);
@@ -37,8 +36,7 @@ CREATE TABLE memkernel.memories (
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
     CONSTRAINT memories_pkey PRIMARY KEY (memory_store_id, id),
-    CONSTRAINT memories_path_unique UNIQUE (memory_store_id, path),
-    CONSTRAINT memories_path_length CHECK (octet_length(path) BETWEEN 2 AND 1024)
+    CONSTRAINT memories_path_unique UNIQUE (memory_store_id, path)
 ) WITH (fillfactor = 80);
 
 CREATE TABLE memkernel.memory_versions (
@@ -60,18 +58,7 @@ CREATE TABLE memkernel.memory_versions (
     redacted_by_type text COLLATE "C",
     redacted_by_id text COLLATE "C",
     CONSTRAINT memory_versions_pkey PRIMARY KEY (memory_store_id, id),
-    CONSTRAINT memory_versions_seq_unique UNIQUE (memory_store_id, seq),
-    CONSTRAINT memory_versions_operation CHECK (operation IN ('created', 'modified', 'deleted')),
-    -- Whole, or without a text because it is a deletion, or bare because it is redacted.
-    CONSTRAINT memory_versions_shape CHECK (
-        CASE
-            WHEN redacted_at IS NOT NULL
-                THEN num_nonnulls(path, content, content_sha256, content_size_bytes) = 0
-            WHEN operation = 'deleted'
-                THEN path IS NOT NULL AND num_nonnulls(content, content_sha256, content_size_bytes) = 0
-            ELSE num_nulls(path, content, content_sha256, content_size_bytes) = 0
-        END
-    )
+    CONSTRAINT memory_versions_seq_unique UNIQUE (memory_store_id, seq)
 ) WITH (fillfactor = 95);
 
 -- Texts are not compressed (pglz costs three times as much at 100 KB, and the wheel has no lz4).

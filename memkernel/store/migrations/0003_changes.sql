@@ -1,6 +1,12 @@
--- The steps that every change is made of. The order of locks is: the store's advisory lock (it keeps 32
--- writers from collapsing on the row), the store's row, memory, version. Each statement of a function takes
--- its own snapshot, so what is read after the lock is what the writer before has committed.
+-- The steps that every change is made of.
+--
+-- Locks, in this order: the store's advisory lock (it keeps 32 writers from collapsing on the row), the store's
+-- row (by the UPDATE that takes the next seq), memory, version. Each statement of a function takes its own
+-- snapshot, so what is read after the advisory lock is what the writer before has committed.
+--
+-- A statement inside a function costs 10-20 us, a nested call next to nothing as long as it is assigned
+-- (PERFORM would make a statement of it): hence the assignments to `nothing`, and few statements. Names are
+-- qualified instead of SET search_path, which costs as much as a statement.
 --
 -- A refusal is raised with an SQLSTATE of its own, and with its facts as JSON in DETAIL; memkernel/store/translate.py
 -- is the one place that reads them.
@@ -8,21 +14,28 @@
 CREATE FUNCTION memkernel.lock_key(p_store text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT hashtextextended('memkernel:' || p_store, 0) $$;
 
+-- The store after its lock was taken is there, and may be written to.
+CREATE FUNCTION memkernel.check_store(p_store text, p_found boolean, p_archived_at timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT p_found THEN
+        RAISE EXCEPTION USING ERRCODE = 'MK001', MESSAGE = 'no such memory store',
+            DETAIL = json_build_object('store', p_store)::text;
+    END IF;
+    IF p_archived_at IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'MK020', MESSAGE = 'the memory store is archived',
+            DETAIL = json_build_object('store', p_store)::text;
+    END IF;
+END $$;
+
 CREATE FUNCTION memkernel.lock_store(p_store text, p_writing boolean) RETURNS memkernel.memory_stores
 LANGUAGE plpgsql AS $$
 DECLARE
     store memkernel.memory_stores;
+    nothing text := pg_advisory_xact_lock(memkernel.lock_key(p_store));
 BEGIN
-    PERFORM pg_advisory_xact_lock(memkernel.lock_key(p_store));
-    SELECT * INTO store FROM memkernel.memory_stores WHERE id = p_store FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'MK001', MESSAGE = 'no such memory store',
-            DETAIL = json_build_object('store', p_store)::text;
-    END IF;
-    IF p_writing AND store.archived_at IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'MK020', MESSAGE = 'the memory store is archived',
-            DETAIL = json_build_object('store', p_store)::text;
-    END IF;
+    SELECT * INTO store FROM memkernel.memory_stores WHERE id = p_store;
+    nothing := memkernel.check_store(p_store, FOUND, CASE WHEN p_writing THEN store.archived_at END);
     RETURN store;
 END $$;
 
@@ -47,11 +60,12 @@ END $$;
 CREATE FUNCTION memkernel.refuse_overlap(p_store text, p_path text, p_ancestors text[], p_memory text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
+    at_or_above text[] := p_ancestors || p_path;
     other record;
 BEGIN
     SELECT id, path INTO other FROM (
         (SELECT id, path FROM memkernel.memories
-          WHERE memory_store_id = p_store AND path = ANY (p_ancestors || p_path)
+          WHERE memory_store_id = p_store AND path = ANY (at_or_above)
             AND id IS DISTINCT FROM p_memory)
         UNION ALL
         (SELECT id, path FROM memkernel.memories
@@ -64,19 +78,6 @@ BEGIN
             DETAIL = json_build_object('path', p_path, 'conflicting_memory_id', other.id,
                                        'conflicting_path', other.path)::text;
     END IF;
-END $$;
-
--- The next p_count numbers of the store: returns the first of them, and the time that they all share.
-CREATE FUNCTION memkernel.take_seq(
-    p_store text, p_count integer, p_new_memories integer, OUT seq bigint, OUT moment timestamptz)
-LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE memkernel.memory_stores SET
-        head_seq = head_seq + p_count,
-        head_at = greatest(clock_timestamp(), head_at),
-        memory_count = memory_count + p_new_memories
-    WHERE id = p_store
-    RETURNING head_seq - p_count + 1, head_at INTO seq, moment;
 END $$;
 
 CREATE FUNCTION memkernel.note_cause(p_store text, p_seq bigint, p_count integer, p_run text, p_tool_use text)

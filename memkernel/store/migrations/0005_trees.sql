@@ -20,13 +20,17 @@ LANGUAGE plpgsql AS $$
 DECLARE
     how_many integer := cardinality(p_memories);
     change record;
+    nothing text;
 BEGIN
-    SELECT * INTO change FROM memkernel.take_seq(p_store, how_many, -how_many);
+    UPDATE memkernel.memory_stores SET
+        head_seq = head_seq + how_many, head_at = greatest(clock_timestamp(), head_at),
+        memory_count = memory_count - how_many
+    WHERE id = p_store RETURNING head_seq - how_many AS seq, head_at AS moment INTO change;
     INSERT INTO memkernel.memory_versions (
         workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path,
         created_at, created_by_type, created_by_id)
     SELECT
-        head.workspace_id, p_store, ended.version, change.seq + ended.n - 1, before.ordinal + 1, head.id, 'deleted',
+        head.workspace_id, p_store, ended.version, change.seq + ended.n, before.ordinal + 1, head.id, 'deleted',
         head.path, change.moment, p_actor_type, p_actor
     FROM unnest(p_memories, p_versions) WITH ORDINALITY AS ended (memory, version, n)
     JOIN memkernel.memories head ON head.memory_store_id = p_store AND head.id = ended.memory
@@ -34,28 +38,29 @@ BEGIN
         ON before.memory_store_id = p_store AND before.id = head.memory_version_id;
     DELETE FROM memkernel.memories WHERE memory_store_id = p_store AND id = ANY (p_memories);
     IF p_run IS NOT NULL THEN
-        PERFORM memkernel.note_cause(p_store, change.seq, how_many, p_run, p_tool_use);
+        nothing := memkernel.note_cause(p_store, change.seq + 1, how_many, p_run, p_tool_use);
     END IF;
 END $$;
 
 CREATE FUNCTION memkernel.memories_delete(
     p_store text, p_path text, p_versions text[],
     p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS integer
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
+    store memkernel.memory_stores := memkernel.lock_store(p_store, false);
     ids text[];
+    nothing text;
 BEGIN
-    PERFORM memkernel.lock_store(p_store, false);
     SELECT array_agg(id ORDER BY path) INTO ids FROM memkernel.memories
     WHERE memory_store_id = p_store AND (path = p_path OR (path > p_path || '/' AND path < p_path || '0'));
     IF ids IS NULL THEN
         IF p_path = '' THEN
             RETURN 0;
         END IF;
-        PERFORM memkernel.refuse_missing(p_path);
+        nothing := memkernel.refuse_missing(p_path);
     END IF;
-    PERFORM memkernel.refuse_too_few_ids(cardinality(ids), p_versions);
-    PERFORM memkernel.end_lineages(
+    nothing := memkernel.refuse_too_few_ids(cardinality(ids), p_versions);
+    nothing := memkernel.end_lineages(
         p_store, ids, p_versions[:cardinality(ids)], p_actor_type, p_actor, p_run, p_tool_use);
     RETURN cardinality(ids);
 END $$;
@@ -69,11 +74,12 @@ DECLARE
     how_many integer;
     too_long text;
     change record;
+    nothing text;
 BEGIN
     SELECT array_agg(id ORDER BY path) INTO ids FROM memkernel.memories
     WHERE memory_store_id = p_store AND path > p_old || '/' AND path < p_old || '0';
     IF ids IS NULL THEN
-        PERFORM memkernel.refuse_missing(p_old);
+        nothing := memkernel.refuse_missing(p_old);
     END IF;
     IF p_new = p_old THEN
         RETURN 0;
@@ -82,7 +88,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'MK031', MESSAGE = format('it lies inside %s', p_old),
             DETAIL = json_build_object('path', p_new)::text;
     END IF;
-    PERFORM memkernel.refuse_overlap(p_store, p_new, p_ancestors, NULL);
+    nothing := memkernel.refuse_overlap(p_store, p_new, p_ancestors, NULL);
     SELECT p_new || substr(path, length(p_old) + 1) INTO too_long FROM memkernel.memories
     WHERE memory_store_id = p_store AND path > p_old || '/' AND path < p_old || '0'
         AND (octet_length(p_new) + octet_length(path) - octet_length(p_old) > 1024
@@ -94,13 +100,15 @@ BEGIN
             DETAIL = json_build_object('path', too_long)::text;
     END IF;
     how_many := cardinality(ids);
-    PERFORM memkernel.refuse_too_few_ids(how_many, p_versions);
-    SELECT * INTO change FROM memkernel.take_seq(p_store, how_many, 0);
+    nothing := memkernel.refuse_too_few_ids(how_many, p_versions);
+    UPDATE memkernel.memory_stores SET
+        head_seq = head_seq + how_many, head_at = greatest(clock_timestamp(), head_at)
+    WHERE id = p_store RETURNING head_seq - how_many AS seq, head_at AS moment INTO change;
     INSERT INTO memkernel.memory_versions (
         workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path,
         content, content_sha256, content_size_bytes, created_at, created_by_type, created_by_id)
     SELECT
-        head.workspace_id, p_store, moved.version, change.seq + moved.n - 1, before.ordinal + 1, head.id, 'modified',
+        head.workspace_id, p_store, moved.version, change.seq + moved.n, before.ordinal + 1, head.id, 'modified',
         p_new || substr(head.path, length(p_old) + 1),
         before.content, before.content_sha256, before.content_size_bytes, change.moment, p_actor_type, p_actor
     FROM unnest(ids, p_versions[:how_many]) WITH ORDINALITY AS moved (memory, version, n)
@@ -110,10 +118,10 @@ BEGIN
     UPDATE memkernel.memories head SET
         path = moved.path, memory_version_id = moved.id, updated_at = moved.created_at
     FROM memkernel.memory_versions moved
-    WHERE moved.memory_store_id = p_store AND moved.seq >= change.seq
+    WHERE moved.memory_store_id = p_store AND moved.seq > change.seq
         AND head.memory_store_id = p_store AND head.id = moved.memory_id;
     IF p_run IS NOT NULL THEN
-        PERFORM memkernel.note_cause(p_store, change.seq, how_many, p_run, p_tool_use);
+        nothing := memkernel.note_cause(p_store, change.seq + 1, how_many, p_run, p_tool_use);
     END IF;
     RETURN how_many;
 END $$;
@@ -121,17 +129,17 @@ END $$;
 CREATE FUNCTION memkernel.memories_rename(
     p_store text, p_old text, p_new text, p_ancestors text[], p_versions text[],
     p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS integer
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
+    store memkernel.memory_stores := memkernel.lock_store(p_store, true);
     head memkernel.memories;
 BEGIN
-    PERFORM memkernel.lock_store(p_store, true);
     SELECT * INTO head FROM memkernel.memories WHERE memory_store_id = p_store AND path = p_old;
     IF NOT FOUND THEN
         RETURN memkernel.rename_directory(
             p_store, p_old, p_new, p_ancestors, p_versions, p_actor_type, p_actor, p_run, p_tool_use);
     END IF;
-    PERFORM memkernel.continue_lineage(
+    head := memkernel.continue_lineage(
         head, p_new, p_ancestors, NULL, NULL, NULL, p_versions[1], p_actor_type, p_actor, p_run, p_tool_use);
     RETURN (p_new <> p_old)::integer;
 END $$;

@@ -1,11 +1,11 @@
 -- Redaction (CONTRACT B.10) and restoring.
 
-CREATE FUNCTION memkernel.locked_version(p_store text, p_version text, p_writing boolean)
-RETURNS memkernel.memory_versions LANGUAGE plpgsql AS $$
+-- The caller holds the store.
+CREATE FUNCTION memkernel.locked_version(p_store text, p_version text) RETURNS memkernel.memory_versions
+LANGUAGE plpgsql AS $$
 DECLARE
     version memkernel.memory_versions;
 BEGIN
-    PERFORM memkernel.lock_store(p_store, p_writing);
     SELECT * INTO version FROM memkernel.memory_versions WHERE memory_store_id = p_store AND id = p_version;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'MK003', MESSAGE = 'no such memory version',
@@ -15,9 +15,10 @@ BEGIN
 END $$;
 
 CREATE FUNCTION memkernel.memory_version_redact(p_store text, p_version text, p_actor_type text, p_actor text)
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    version memkernel.memory_versions := memkernel.locked_version(p_store, p_version, false);
+    store memkernel.memory_stores := memkernel.lock_store(p_store, false);
+    version memkernel.memory_versions := memkernel.locked_version(p_store, p_version);
 BEGIN
     IF version.redacted_at IS NOT NULL THEN
         RETURN;
@@ -42,15 +43,17 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 -- The version's text becomes the memory's next version; a deleted memory begins a new lineage at the
--- version's path. p_ancestors are those of that path.
+-- version's path.
 CREATE FUNCTION memkernel.memory_version_restore(
     p_store text, p_restored text, p_expected bytea, p_absent boolean,
-    p_memory text, p_version text, p_max_memories integer,
+    p_memory text, p_version text, p_limit integer,
     p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS memkernel.memories
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
-    version memkernel.memory_versions := memkernel.locked_version(p_store, p_restored, true);
+    store memkernel.memory_stores := memkernel.lock_store(p_store, true);
+    version memkernel.memory_versions := memkernel.locked_version(p_store, p_restored);
     head memkernel.memories;
+    nothing text;
 BEGIN
     IF version.redacted_at IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'MK023', MESSAGE = 'the version was redacted',
@@ -61,19 +64,15 @@ BEGIN
             '%s is the deletion of %s and holds no text; restore the version before it', p_restored, version.path);
     END IF;
     SELECT * INTO head FROM memkernel.memories WHERE memory_store_id = p_store AND id = version.memory_id;
-    IF FOUND THEN
-        IF p_absent AND head.content_sha256 <> version.content_sha256 THEN
-            PERFORM memkernel.refuse_unexpected(head.path, NULL, head.content_sha256);
-        END IF;
+    IF (p_expected IS NOT NULL AND head.id IS NULL) OR (p_absent AND head.content_sha256 <> version.content_sha256) THEN
+        nothing := memkernel.refuse_unexpected(coalesce(head.path, version.path), p_expected, head.content_sha256);
+    END IF;
+    IF head.id IS NOT NULL THEN
         RETURN memkernel.continue_lineage(
             head, NULL, NULL, version.content, version.content_sha256, p_expected,
             p_version, p_actor_type, p_actor, p_run, p_tool_use);
     END IF;
-    IF p_expected IS NOT NULL THEN
-        PERFORM memkernel.refuse_unexpected(version.path, p_expected, NULL);
-    END IF;
     RETURN memkernel.begin_lineage(
-        memkernel.lock_store(p_store, true), version.path, memkernel.ancestors(version.path),
-        version.content, version.content_sha256,
-        p_memory, p_version, p_max_memories, p_actor_type, p_actor, p_run, p_tool_use);
+        p_store, version.path, memkernel.ancestors(version.path), version.content, version.content_sha256,
+        p_memory, p_version, store.memory_count, p_limit, p_actor_type, p_actor, p_run, p_tool_use);
 END $$;

@@ -4,7 +4,7 @@
 -- leaves updated_at.
 CREATE FUNCTION memkernel.memory_store_update(
     p_store text, p_name text, p_description text, p_metadata jsonb, p_max_pairs integer)
-RETURNS memkernel.memory_stores LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+RETURNS memkernel.memory_stores LANGUAGE plpgsql AS $$
 DECLARE
     store memkernel.memory_stores := memkernel.lock_store(p_store, true);
     patched jsonb := jsonb_strip_nulls(store.metadata || coalesce(p_metadata, '{}'));
@@ -25,7 +25,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION memkernel.memory_store_archive(p_store text) RETURNS memkernel.memory_stores
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     store memkernel.memory_stores := memkernel.lock_store(p_store, false);
 BEGIN
@@ -38,16 +38,17 @@ BEGIN
 END $$;
 
 CREATE FUNCTION memkernel.memory_store_delete(p_store text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql AS $$
+DECLARE
+    store memkernel.memory_stores := memkernel.lock_store(p_store, false);
 BEGIN
-    PERFORM memkernel.lock_store(p_store, false);
     DELETE FROM memkernel.memory_stores WHERE id = p_store;
 END $$;
 
 -- The active store of this name, made if there is none: two kernels that start at once get the same one.
 -- Where there are several, all are returned, for the caller to refuse.
 CREATE FUNCTION memkernel.memory_store_get_or_create(p_workspace text, p_id text, p_name text, p_description text)
-RETURNS SETOF memkernel.memory_stores LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+RETURNS SETOF memkernel.memory_stores LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('memkernel:name:' || p_workspace || ':' || p_name, 0));
     RETURN QUERY SELECT * FROM memkernel.memory_stores

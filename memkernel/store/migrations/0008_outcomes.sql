@@ -2,7 +2,7 @@
 -- that is still at work on it is waited for.
 
 CREATE FUNCTION memkernel.versions_saved(p_store text, p_versions text[]) RETURNS integer
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(memkernel.lock_key(p_store));
     RETURN (SELECT count(*) FROM memkernel.memory_versions WHERE memory_store_id = p_store AND id = ANY (p_versions));
@@ -10,7 +10,7 @@ END $$;
 
 -- The head that this version was when it was written.
 CREATE FUNCTION memkernel.version_result(p_store text, p_version text) RETURNS SETOF memkernel.memories
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(memkernel.lock_key(p_store));
     RETURN QUERY
