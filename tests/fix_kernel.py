@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import queue
 import shutil
@@ -64,6 +65,7 @@ def bare_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Shel
     finally:
         if "memkernel" in ipython.extension_manager.loaded:
             ipython.extension_manager.unload_extension("memkernel")
+        atexit.unregister(ipython.atexit_operations)
         ipython.atexit_operations()
         InteractiveShell.clear_instance()
 

@@ -109,7 +109,7 @@ class Parser(argparse.ArgumentParser):
         return options, positionals
 
     def _suggestion(self, unknown: str) -> str:
-        near = difflib.get_close_matches(unknown.split(maxsplit=1)[0], self.option_names(), n=1)
+        near = difflib.get_close_matches(unknown.split(maxsplit=1)[0], self.option_names(), n=1, cutoff=0.75)
         return f" (near: {near[0]})" if near else ""
 
 

@@ -16,7 +16,6 @@ from memkernel.jupyter.arguments import Parser, format_path, parse_address
 from memkernel.jupyter.commands import agent, table
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.preferences import SETTINGS
-from memkernel.jupyter.recollection import Recollection
 
 MATCHER_ID: Final = "memkernel"
 MOST: Final = 200
@@ -59,7 +58,6 @@ class Completer:
 
     def __init__(self, notebook: Notebook) -> None:
         self._notebook = notebook
-        self._known = Recollection[str]()
         self._sources: dict[str, Source] = {
             "PATH": self._addresses,
             "NEW_PATH": self._paths_of_the_store,
@@ -159,7 +157,7 @@ class Completer:
         connection, store = self._notebook.connected, self._notebook.store_in_use
         if connection is None:
             return []
-        return self._known.get((id(connection), store and store.id, *key), lambda: fetch(connection))
+        return self._notebook.known.get((id(connection), store and store.id, *key), lambda: fetch(connection))
 
     def _fetch_paths(self, connection: Connection, ref: str | None) -> list[str]:
         store = self._notebook.store() if ref is None else connection.store(ref)

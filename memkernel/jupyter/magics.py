@@ -50,7 +50,10 @@ class MemoryMagics(Magics):
             return None
         if not command.offline:
             self.notebook.tell_settled()
-        return self._deliver(command.run(self.notebook, args, cell), args)
+        try:
+            return self._deliver(command.run(self.notebook, args, cell), args)
+        finally:
+            self.notebook.known.expire()
 
     def _deliver(self, result: Any, args: Namespace) -> Any:
         given = vars(args)

@@ -14,6 +14,7 @@ from memkernel.handle.connection import Connection, connect
 from memkernel.handle.store import Store
 from memkernel.jupyter.arguments import parse_address
 from memkernel.jupyter.preferences import Preferences
+from memkernel.jupyter.recollection import Recollection
 from memkernel.jupyter.shell import Shell
 
 if TYPE_CHECKING:
@@ -38,11 +39,18 @@ class _Known:
 
 
 class Notebook:
-    """The state behind the magics of one kernel."""
+    """The state behind the magics of one kernel.
+
+    Attributes:
+        shell: IPython's shell.
+        preferences: what `%memory config` sets.
+        known: names for completion; a command that ran makes them old.
+    """
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.preferences = Preferences()
+        self.known = Recollection[str]()
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._store: Store | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import sys
 import threading
 import time
 from typing import Any, Final
@@ -26,7 +25,8 @@ def register(shell: Shell) -> None:
     for kind in _RECORDS:
         shell.display_formatter.formatters["text/html"].for_type(kind, html_of)
         shell.display_formatter.formatters["text/plain"].for_type(kind, _print_text)
-    present.register(Run, LiveRun.show if _updates(shell) else _print_as_it_goes)
+    if _can_update(shell):
+        present.register(Run, LiveRun.show)
 
 
 def unregister(shell: Shell) -> None:
@@ -41,15 +41,9 @@ def _print_text(record: object, printer: Any, cycle: bool) -> None:
     printer.text(text_of(record) if len(printer.stack) <= 1 else repr(record))
 
 
-def _updates(shell: Shell) -> bool:
-    """Whether outputs of this shell can be replaced: in a kernel, not in a terminal."""
+def _can_update(shell: Shell) -> bool:
+    """Whether outputs of this shell can be replaced: in a kernel; a terminal gets a run's text as it comes."""
     return getattr(shell, "kernel", None) is not None
-
-
-def _print_as_it_goes(run: Run) -> None:
-    from memkernel.agent.transcript import TextTranscript
-
-    run.subscribe(TextTranscript(sys.stdout))
 
 
 class LiveRun:

@@ -6,15 +6,17 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+
+_NEVER: Final = float("-inf")
 
 
 @dataclass
 class _Answer(Generic[T]):
     values: list[T] = field(default_factory=list[T])
-    fetched_at: float = float("-inf")
+    fetched_at: float = _NEVER
     fetching: threading.Event | None = None
 
 
@@ -40,6 +42,12 @@ class Recollection(Generic[T]):
             done = answer.fetching or self._start(answer, fetch)
         done.wait(self._patience_s)
         return answer.values
+
+    def expire(self) -> None:
+        """Nothing is fresh any more; what is known is still given where a fetch takes too long."""
+        with self._lock:
+            for answer in self._answers.values():
+                answer.fetched_at = _NEVER
 
     def _start(self, answer: _Answer[T], fetch: Callable[[], list[T]]) -> threading.Event:
         done = answer.fetching = threading.Event()

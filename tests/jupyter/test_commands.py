@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import pytest
 from IPython.core.error import UsageError
@@ -186,29 +187,29 @@ def test_put_takes_the_body_a_file_or_a_variable(shell: Shell, tmp_path: Path) -
     }
 
 
-@pytest.mark.parametrize(
-    ("cell", "words"),
-    [
-        ("%memory put /a.md", "put has no text"),
-        ("%%memory put /a.md\n", "put has no text"),
-        ("%memory put /a.md --var nothing", "there is no variable nothing"),
-        ("%memory put /a.md --var number", "number is no text but int"),
-        ("%memory put /a.md --from /no/such/file", "/no/such/file cannot be read: No such file or directory"),
-        ("%%memory put /a.md --var number\nbody\n", "put takes its text from one place"),
-        ("%%memory put /a.md@1\nbody\n", "/a.md@1 names a version"),
-        ("%%memory put other:/a.md -s notes\nbody\n", "names the store other"),
-    ],
+WITHOUT_ONE_TEXT: Final = (
+    ("%memory put /a.md", "put has no text"),
+    ("%%memory put /a.md\n", "the cell body is empty"),
+    ("%memory put /a.md --var nothing", "there is no variable nothing"),
+    ("%memory put /a.md --var number", "number is no text but int"),
+    ("%memory put /a.md --from /no/such/file", "/no/such/file cannot be read: No such file or directory"),
+    ("%%memory put /a.md --var number\nbody\n", "put takes its text from one place"),
+    ("%%memory put /a.md@1\nbody\n", "/a.md@1 names a version"),
+    ("%%memory put other:/a.md -s notes\nbody\n", "names the store other"),
 )
-def test_put_without_exactly_one_text_and_place_is_a_usage_error(shell: Shell, cell: str, words: str) -> None:
+
+
+def test_put_without_exactly_one_text_and_place_is_a_usage_error(shell: Shell) -> None:
     shell.ipython.user_ns["number"] = 3
-    with pytest.raises(UsageError, match=words):
-        shell.run(cell)
+    for cell, words in WITHOUT_ONE_TEXT:
+        with pytest.raises(UsageError, match=words):
+            shell.run(cell)
     assert shell.run("%memory ls -r") == []
 
 
 def test_put_expects_what_it_is_told(shell: Shell) -> None:
     first = shell.run("%%memory put /a.md --expect absent\none\n")
-    with pytest.raises(errors.PathConflictError):
+    with pytest.raises(errors.ConflictError):
         shell.run("%%memory put /a.md --expect absent\ntwo\n")
     shell.run(f"%%memory put /a.md --expect {first.content_sha256}\ntwo\n")
     with pytest.raises(errors.PreconditionFailedError):
@@ -253,24 +254,21 @@ def test_rm_of_a_directory_needs_r_and_the_versions_stay(shell: Shell) -> None:
     assert len(shell.run("%memory log")) == 6
 
 
-@pytest.mark.parametrize(
-    ("line", "deed"),
-    [
-        ("rm /a.md", "rm of /a.md"),
-        ("redact /a.md@1", "redaction of @1 of /a.md"),
-        ("archive team-notes", "archive of team-notes"),
-        ("drop team-notes", "drop of team-notes"),
-    ],
-)
-def test_what_cannot_be_undone_is_refused_where_nobody_can_answer(shell: Shell, line: str, deed: str) -> None:
+def test_what_cannot_be_undone_is_refused_where_nobody_can_answer(shell: Shell) -> None:
     shell.run("%%memory put /a.md\none\n")
     shell.run("%%memory put /a.md\ntwo\n")
-    with pytest.raises(errors.NotConfirmedError) as caught:
-        shell.run(f"%memory {line}")
-    assert caught.value.lines() == [
-        f"NotConfirmedError: {deed} has to be confirmed, and nobody can be asked here",
-        "Add -y to confirm it in the command.",
-    ]
+    for line, deed in {
+        "rm /a.md": "rm of /a.md",
+        "redact /a.md@1": "redaction of @1 of /a.md",
+        "archive team-notes": "archive of team-notes",
+        "drop team-notes": "drop of team-notes",
+    }.items():
+        with pytest.raises(errors.NotConfirmedError) as caught:
+            shell.run(f"%memory {line}")
+        assert caught.value.lines() == [
+            f"NotConfirmedError: {deed} has to be confirmed, and nobody can be asked here",
+            "Add -y to confirm it in the command.",
+        ]
     assert [version.operation for version in shell.run("%memory log /a.md")] == ["modified", "created"]
     assert shell.run("%memory cat /a.md@1").content == "one\n"
 

@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Final
 
 from IPython.core.error import UsageError
+from IPython.display import display
 
 from memkernel.errors import AgentError
 from memkernel.handle.store import Store
@@ -14,6 +15,7 @@ from memkernel.jupyter.command import Command
 from memkernel.jupyter.notebook import Notebook
 
 if TYPE_CHECKING:
+    from memkernel.agent.run import Run
     from memkernel.handle.agent import Agent
 
 
@@ -36,15 +38,24 @@ def agent(notebook: Notebook, args: Namespace, body: str | None) -> None:
     if not prompt:
         raise UsageError("%%agent has no prompt\nWrite it below: Remember that I prefer SI units")
     chosen = _agent_of(notebook, notebook.store(args.store), args)
+    live = notebook.preferences["render"] == "auto"
     try:
-        run = chosen.run(prompt, show=not args.quiet)
+        run = chosen.run(prompt, show=live and not args.quiet)
     finally:
-        # Also of a run that failed or was stopped: what it did is worth looking at.
-        if args.out and chosen.last_run is not None:
-            notebook.shell.push({args.out: chosen.last_run})
+        # Also a run that failed or was stopped: what it did is worth looking at.
+        _hand_over(notebook, args, chosen.last_run, shown=live)
     if run.status == "stopped":
         # An error, so that the cells below do not run.
         raise AgentError("the run was stopped", hint="The conversation goes on with the next %%agent cell.")
+
+
+def _hand_over(notebook: Notebook, args: Namespace, run: Run | None, *, shown: bool) -> None:
+    if run is None:
+        return
+    if args.out:
+        notebook.shell.push({args.out: run})
+    if not shown and not args.quiet:
+        display(run)
 
 
 def _agent_of(notebook: Notebook, store: Store, args: Namespace) -> Agent:

@@ -26,7 +26,7 @@ def sql(notebook: Notebook, args: Namespace, body: str | None) -> SqlResult:
         raise UsageError(
             "%%memory sql has no query\nWrite it below: SELECT path, count(*) FROM memory_versions GROUP BY path"
         )
-    return notebook.connection.sql(body or "", limit=args.limit)
+    return notebook.connection.sql(body or "", limit=args.limit or notebook.preferences["limit"])
 
 
 COMMANDS: Final = (
