@@ -46,7 +46,7 @@ def parse(spelling: str, dotdot: DotDot = "resolve") -> MemoryPath:
     if spelling != ROOT and not spelling.startswith(ROOT + "/"):
         raise MemoryToolError(f"Path must start with /memories, got: {spelling}")
     if "\0" in spelling:
-        raise _invalid(spelling, "it holds U+0000")
+        raise invalid(spelling, "it holds U+0000")
     segments = _resolve(spelling, dotdot)
     if not segments:
         return MemoryPath(ROOT, spelling)
@@ -54,7 +54,7 @@ def parse(spelling: str, dotdot: DotDot = "resolve") -> MemoryPath:
     try:
         check_path(store_path)
     except InvalidPathError as error:
-        raise _invalid(spelling, error.reason) from None
+        raise invalid(spelling, error.reason) from None
     return MemoryPath(ROOT + store_path, spelling)
 
 
@@ -77,7 +77,7 @@ def _resolve(spelling: str, dotdot: DotDot) -> list[str]:
     if "%" in spelling or "\\" in spelling:
         _refuse_disguises(spelling, pieces)
     if dotdot == "reject" and ".." in pieces:
-        raise _invalid(spelling, "it has a .. segment")
+        raise invalid(spelling, "it has a .. segment")
     return segments[1:]
 
 
@@ -88,7 +88,7 @@ def _refuse_disguises(spelling: str, pieces: list[str]) -> None:
             continue
         # Longer ones are refused anyway, and decoding until nothing changes takes quadratic time.
         if len(piece) > MAX_PATH_BYTES:
-            raise _invalid(spelling, f"it has more than {MAX_PATH_BYTES:,} bytes")
+            raise invalid(spelling, f"it has more than {MAX_PATH_BYTES:,} bytes")
         plain, decoded = piece.replace("\\", "/"), _decode(piece).replace("\\", "/")
         if decoded.count("/") > plain.count("/") or not {".", ".."}.isdisjoint(decoded.split("/")):
             raise _escape(spelling)
@@ -104,7 +104,8 @@ def _escape(spelling: str) -> MemoryToolError:
     return MemoryToolError(f"Path {spelling} would escape /memories directory")
 
 
-def _invalid(spelling: str, reason: str) -> MemoryToolError:
+def invalid(spelling: str, reason: str) -> MemoryToolError:
+    """The refusal of a path that no store accepts."""
     return MemoryToolError(f"Invalid path {shown(spelling)}: {reason}")
 
 

@@ -24,7 +24,7 @@ from memkernel.paths import ancestors, check_path, overlap
 from memkernel.store import Database
 from memkernel.tool import edits, listing
 from memkernel.tool.commands import MemoryBackend
-from memkernel.tool.paths import ROOT, DotDot, MemoryPath
+from memkernel.tool.paths import ROOT, DotDot, MemoryPath, invalid
 from memkernel.tool.words import MAX_LINES, WORDS, EditCommand, Profile
 
 OnExisting = Literal["error", "overwrite"]
@@ -136,12 +136,12 @@ class PostgresBackend(MemoryBackend):
         if old_path.is_root:
             raise MemoryToolError(self._words.cannot_rename_root())
         if overlap(old_path.path, new_path.path):
-            raise self._why_no_rename(old_path, new_path)
+            raise self._why_no_rename(old_path, new_path, self._words.cannot_rename_inside)
         old, new = self._locate(old_path), self._locate(new_path)
         try:
             self._memories.rename_tree(self._memory_store_id, old, new, actor=self.actor, cause=self.cause)
         except (PathConflictError, MemoryNotFoundError):
-            raise self._why_no_rename(old_path, new_path) from None
+            raise self._why_no_rename(old_path, new_path, self._words.moved_meanwhile) from None
         except (InvalidInputError, RefusedError) as error:
             raise _refusal(f"rename {old_path.spelling} to {new_path.spelling}", error) from None
         return self._words.renamed(old_path.spelling, new_path.spelling)
@@ -154,7 +154,13 @@ class PostgresBackend(MemoryBackend):
 
     def _locate(self, path: MemoryPath) -> str:
         """The place in the store; `/` is the whole store."""
-        return self._base + path.path[len(ROOT) :] or "/"
+        location = self._base + path.path[len(ROOT) :]
+        if self._base:
+            try:
+                check_path(location)
+            except InvalidPathError as error:
+                raise invalid(path.spelling, error.reason) from None
+        return location or "/"
 
     def _head(self, location: str) -> Memory | None:
         try:
@@ -175,7 +181,7 @@ class PostgresBackend(MemoryBackend):
         return words.file_header(spelling) + edits.view(text, view_range)
 
     def _check_range(self, text: str, start: int, end: int) -> None:
-        if start < 1 or end < start != -1 != end:
+        if start < 1 or (end != -1 and end < start):
             raise MemoryToolError(self._words.bad_view_range(start, end))
         line_count = text.count("\n") + 1
         if start > line_count:
@@ -188,14 +194,14 @@ class PostgresBackend(MemoryBackend):
         try:
             if path.is_root:
                 raise MemoryNotFoundError(ROOT)
-            return self._edit_unlocked(self._locate(path), edit)
+            return self._apply(self._locate(path), edit)
         except MemoryNotFoundError:
             is_directory = self._exists(path)
             raise MemoryToolError(self._words.cannot_edit(command, path.spelling, is_directory=is_directory)) from None
         except (InvalidInputError, RefusedError) as error:
             raise _refusal(f"edit {path.spelling}", error) from None
 
-    def _edit_unlocked(self, location: str, edit: Callable[[str], str]) -> str:
+    def _apply(self, location: str, edit: Callable[[str], str]) -> str:
         """Read, edit, and write if nobody wrote in between: faster than to lock, edit and write."""
         for _ in range(_UNLOCKED_TRIES):
             memory = self._memories.at_path(self._memory_store_id, location)
@@ -225,8 +231,10 @@ class PostgresBackend(MemoryBackend):
             return MemoryToolError(self._words.cannot_create_below(path.spelling, self._tool_path(conflicting_path)))
         return MemoryToolError(self._words.already_exists(path.spelling))
 
-    def _why_no_rename(self, old_path: MemoryPath, new_path: MemoryPath) -> MemoryToolError:
-        """The first reason, in the order in which the SDK looks (CONTRACT A.6)."""
+    def _why_no_rename(
+        self, old_path: MemoryPath, new_path: MemoryPath, otherwise: Callable[[str, str], str]
+    ) -> MemoryToolError:
+        """The first reason that is found, in the order in which the SDK looks (CONTRACT A.6)."""
         words, old, new = self._words, old_path.spelling, new_path.spelling
         if self._exists(new_path):
             return MemoryToolError(words.destination_exists(new))
@@ -235,7 +243,7 @@ class PostgresBackend(MemoryBackend):
             if ancestor != location and self._head(ancestor):
                 return MemoryToolError(words.cannot_rename_below(old, new, self._tool_path(ancestor)))
         if self._exists(old_path):
-            return MemoryToolError(words.cannot_rename_inside(old, new))
+            return MemoryToolError(otherwise(old, new))
         return MemoryToolError(words.nothing_to_move(old))
 
     def _tool_path(self, location: str) -> str:

@@ -109,6 +109,10 @@ class SdkWords:
     def cannot_rename_below(self, old_path: str, new_path: str, ancestor: str) -> str:
         return f"Cannot rename {old_path} to {new_path}: {ancestor} is not a directory"
 
+    def moved_meanwhile(self, old_path: str, new_path: str) -> str:
+        """Something stood in the way of a rename, and was gone when it was looked for."""
+        return f"Cannot rename {old_path} to {new_path}: another change came in between. Please try again."
+
     def cannot_create_below(self, path: str, ancestor: str) -> str:
         return f"Cannot create {path}: {ancestor} is not a directory"
 

@@ -346,6 +346,18 @@ def test_a_scope_is_one_legal_segment(make_tool: MakeTool, scope: str) -> None:
         make_tool(scope=scope)
 
 
+def test_a_path_that_is_too_deep_below_its_scope_is_refused(make_tool: MakeTool) -> None:
+    path = "/memories" + "/d" * 20
+    make_tool().file(path, "x")
+    scoped = make_tool(scope="me")
+    sentence = f"Invalid path {path}: it has 21 segments, the limit is 20"
+    assert scoped.refused("view", path=path) == sentence
+    assert scoped.refused("create", path=path, file_text="") == sentence
+    assert scoped.refused("insert", path=path, insert_line=0, insert_text="") == sentence
+    assert scoped.refused("delete", path=path) == sentence
+    assert scoped.refused("rename", old_path="/memories/a", new_path=path) == sentence
+
+
 @pytest.mark.parametrize("option", ["profile", "on_existing", "dotdot"])
 def test_an_unknown_option_is_refused(make_tool: MakeTool, option: str) -> None:
     with pytest.raises(ValueError, match=f"{option}='maybe' is none of"):
