@@ -5,15 +5,18 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from memkernel.agent import conversation, loop
+from memkernel.agent import conversation
 from memkernel.agent.events import Event
 from memkernel.agent.run import Run
 from memkernel.agent.script import Failure, Reply
 from memkernel.agent.scripted import Responder, ScriptedModel
+
+if TYPE_CHECKING:
+    from memkernel.agent import loop
 
 Scripted = Callable[..., ScriptedModel]
 
@@ -92,6 +95,8 @@ def play(scripted: Scripted) -> Play:
         client: dict[str, Any] | None = None,
         **request: Any,
     ) -> Played:
+        from memkernel.agent import loop  # the SDK alone costs a second, which other tests need not spend
+
         model = scripted(*replies)
         run = run or Run(prompt, model="claude-sonnet-5-5")
         error = None

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from anthropic.types.beta import BetaToolUnionParam, BetaUsage
     from anthropic.types.beta.parsed_beta_message import ParsedBetaMessage
 
+    from memkernel.agent.conversation import Message
     from memkernel.agent.run import Run
 
 Tool: TypeAlias = "RunnableTool | BetaRunnableToolset | BetaToolUnionParam"
@@ -188,9 +189,9 @@ class _Loop:
         return self._ending(reply)
 
     def _keep(self, stop_reason: str | None) -> None:
-        # A refused reply must not be sent again (CONTRACT has no word on it; the API's documentation does).
-        refused = stop_reason == "refusal"
-        kept = [] if refused else self._turn.messages(lambda _: _CUT_OFF, paused=stop_reason in _PAUSED)
+        kept: list[Message] = []
+        if stop_reason != "refusal":  # the API wants what it refused to be left out from then on
+            kept = self._turn.messages(lambda _: _CUT_OFF, paused=stop_reason in _PAUSED)
         messages, turn = [*self._run.messages, *kept], Turn(self._run)
         # No call lies between the two, so that no interrupt can: a turn is kept and closed, or neither.
         self._run.messages, self._turn = messages, turn

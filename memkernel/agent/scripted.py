@@ -39,6 +39,7 @@ class ScriptedModel:
 
     Attributes:
         requests: the bodies of all requests so far, as JSON.
+        headers: their headers.
         url: where it answers, `http://127.0.0.1:…`.
     """
 
@@ -50,6 +51,7 @@ class ScriptedModel:
                 the rules of `rules.answer`.
         """
         self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
         self.url = ""
         self._respond = answers if callable(answers) else _in_order(answers)
         self._clients: list[anthropic.Anthropic] = []
@@ -78,7 +80,7 @@ class ScriptedModel:
     def follow(self, answers: Responder | Iterable[Reply | Failure]) -> None:
         """From now on, answer so; the requests and clients so far are let go."""
         self._respond = answers if callable(answers) else _in_order(answers)
-        self.requests = []
+        self.requests, self.headers = [], []
         self._close_clients()
 
     def _close_clients(self) -> None:
@@ -142,6 +144,7 @@ class ScriptedModel:
 
         body = await request.json()
         self.requests.append(body)
+        self.headers.append(dict(request.headers))
         said = _refusal(body) or self._respond(body)
         identity = {"request-id": f"req_{uuid.uuid4().hex[:24]}"}
         if isinstance(said, Failure):

@@ -424,6 +424,18 @@ def test_a_request_holds_what_was_asked_for_and_no_more(play: Play) -> None:
     }
 
 
+def test_fault_54_context_clearing_is_off_and_can_leave_the_memory_alone(play: Play) -> None:
+    """fault 54"""
+    plain = play([reply("Hello.")], [MemoryStandIn()])
+    assert "context_management" not in plain.model.requests[0]
+    assert "anthropic-beta" not in plain.model.headers[0]
+    clearing = {"edits": [{"type": "clear_tool_uses_20250919", "exclude_tools": ["memory"]}]}
+    options = {"betas": ["context-management-2025-06-27"], "context_management": clearing}
+    cleared = play([reply("Hello.")], [MemoryStandIn()], options=options)
+    assert cleared.model.requests[0]["context_management"] == clearing
+    assert cleared.model.headers[0]["anthropic-beta"] == "context-management-2025-06-27"
+
+
 def test_without_a_system_prompt_none_is_sent(play: Play) -> None:
     assert "system" not in play([reply("Hello.")]).model.requests[0]
 
