@@ -38,7 +38,7 @@ class Account:
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
             )  # fmt: skip
         except OSError as error:
-            if error.filename == str(command[0]):  # the program itself is closed to the account
+            if error.filename:  # it became the account, and the program is closed to it
                 return False
             raise ServerStartError(
                 f"root may not become the account {self.name} here: {error.strerror}",

@@ -9,7 +9,16 @@ from urllib.parse import unquote
 from memkernel.errors import InvalidInputError
 
 MASK = "***"
-_SECRETS = re.compile(r"pass(word|wd)?|sslpassword|.*secret.*|scram_.*_key|.*token.*", re.IGNORECASE)
+# Only what is known to be no secret is shown: a password with an & in it looks like another parameter.
+_SHOWN = frozenset(
+    (
+        *("host", "hostaddr", "port", "dbname", "user", "service", "options", "application_name", "client_encoding"),
+        *("connect_timeout", "sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslnegotiation"),
+        *("channel_binding", "gssencmode", "krbsrvname", "passfile", "require_auth", "target_session_attrs"),
+        *("load_balance_hosts", "keepalives", "keepalives_idle", "fallback_application_name", "replication"),
+    )
+)
+_SECRET = frozenset({"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"})
 _URL = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
 # A value is quoted, with backslashes before quotes and backslashes, or ends at white space.
 _PAIR = re.compile(r"\s*(\w+)\s*=\s*('(?:\\.|[^'\\])*'|(?:\\.|[^\s'\\])(?:\\.|[^\s\\])*|)", re.DOTALL)
@@ -48,22 +57,22 @@ def mask_dsn(dsn: str) -> str:
     """The DSN with every password in it replaced by `***`; only `***` where it cannot be read."""
     if found := _URL.match(dsn):
         return found[0] + _mask_url(dsn[found.end() :])
-    pairs = _pairs(dsn)
-    return " ".join(f"{name}={MASK if _SECRETS.fullmatch(name) else value}" for name, value in pairs) or MASK
+    return " ".join(_mask_parameter(name, value) for name, value in _pairs(dsn)) or MASK
 
 
 def _mask_url(rest: str) -> str:
     rest, question_mark, query = rest.partition("?")
     user_info, at, address = rest.rpartition("@")
     user, colon, _ = user_info.partition(":")
-    return (
-        user + (colon and f":{MASK}") + at + address + question_mark + "&".join(map(_mask_parameter, query.split("&")))
-    )
+    parameters = (parameter.partition("=") for parameter in query.split("&") if query)
+    masked = "&".join(_mask_parameter(unquote(name), value) for name, _, value in parameters)
+    return user + (colon and f":{MASK}") + at + address + question_mark + masked
 
 
-def _mask_parameter(parameter: str) -> str:
-    name, equals, _ = parameter.partition("=")
-    return f"{name}={MASK}" if equals and _SECRETS.fullmatch(unquote(name)) else parameter
+def _mask_parameter(name: str, value: str) -> str:
+    if name in _SHOWN:
+        return f"{name}={value}"
+    return f"{name}={MASK}" if name in _SECRET else MASK
 
 
 def _fields(dsn: str) -> dict[str, str]:

@@ -9,15 +9,18 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memkernel.cluster import environment, initdb, supervisor
 from memkernel.cluster.accounts import Account, own_account
 from memkernel.cluster.binaries import Binaries
 from memkernel.cluster.places import PORT, Place, make_directory, make_private
 from memkernel.cluster.private_copy import reachable_by
-from memkernel.cluster.supervisor import Orders
 from memkernel.cluster.trouble import start_error
 from memkernel.errors import ServerStartError
+
+if TYPE_CHECKING:
+    from memkernel.cluster.supervisor import Orders
 
 LOG_LIMIT_BYTES, LOG_KEPT_BYTES = 1_000_000, 100_000
 
@@ -87,6 +90,7 @@ def _orders(place: Place, binaries: Binaries, account: Account, linger_s: float)
     sockets = ("listen_addresses=", f"unix_socket_directories={place.socket_directory}", "unix_socket_permissions=0700")
     return {
         "binaries": str(binaries.directory),
+        "socket_file": str(place.socket_file),
         "environment": environment.for_postgres(),
         "uid": account.uid,
         "gid": account.gid,

@@ -13,7 +13,7 @@ from pathlib import Path
 from memkernel.errors import ClusterError, ServerStartError
 
 PORT = 5432  # it only names the socket file: nothing listens on TCP
-_SOCKET_FILE = f"/.s.PGSQL.{PORT}.lock"
+_SOCKET_NAME = f".s.PGSQL.{PORT}"
 _SOCKET_PATH_BYTES = 103 if sys.platform == "darwin" else 107
 USE_ANOTHER_HOME = "Set MEMKERNEL_HOME to a directory of your own, on a local disk."
 
@@ -53,10 +53,16 @@ class Place:
         """
         own = self.directory / "run"
         text = str(own)
-        if text.isprintable() and "," not in text and len(os.fsencode(own)) + len(_SOCKET_FILE) <= _SOCKET_PATH_BYTES:
+        longest = len(os.fsencode(own)) + len(f"/{_SOCKET_NAME}.lock")
+        if text.isprintable() and "," not in text and longest <= _SOCKET_PATH_BYTES:
             return own
         digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:12]
         return Path(f"/tmp/memkernel-{os.geteuid()}-{digest}")
+
+    @property
+    def socket_file(self) -> Path:
+        """What clients connect to."""
+        return self.socket_directory / _SOCKET_NAME
 
 
 def home_directory(home: Path | str | None = None) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from memkernel.cluster.initdb import DATABASE, ROLE
-from memkernel.cluster.places import PORT, Place
+from memkernel.cluster.places import Place
 from memkernel.cluster.supervisor import CLIENTS_LOCK, SERVER_LOCK, command_line, is_postmaster, read_pid_file
 from memkernel.cluster.supervisor import is_supervised as is_supervised_path
 
@@ -36,13 +36,13 @@ def supervisor_pid(place: Place) -> int:
 
 def is_supervised(place: Place) -> bool:
     """Whether a supervisor lives, even one that has not come as far as its first word."""
-    return place.directory.is_dir() and is_supervised_path(str(place.directory))
+    return is_supervised_path(str(place.directory))
 
 
 def is_serving(place: Place) -> bool:
     """Whether the server runs, is ours, and opens sessions."""
     pid, ready = read_pid_file(str(place.data))
-    return ready and is_postmaster(pid, str(place.data)) and opens_sessions(place.socket_directory)
+    return ready and is_postmaster(pid, str(place.data)) and opens_sessions(place.socket_file)
 
 
 def client_count(place: Place) -> int | None:
@@ -56,7 +56,7 @@ def client_count(place: Place) -> int | None:
     return len(re.findall(rf"FLOCK +ADVISORY +READ +\S+ {device} ", locks))
 
 
-def opens_sessions(socket_directory: Path) -> bool:
+def opens_sessions(socket_file: Path) -> bool:
     """Whether a session can be opened now: not while the server starts, recovers from a crash or stops.
 
     A refusal of another kind (too many connections, say) counts as an answer: the caller will get it too.
@@ -64,7 +64,7 @@ def opens_sessions(socket_directory: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(5.0)
         try:
-            connection.connect(f"{socket_directory}/.s.PGSQL.{PORT}")
+            connection.connect(str(socket_file))
             connection.sendall(_startup_message())
             with connection.makefile("rb") as answers:
                 opened = _is_opened(answers)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         """All that a supervisor needs to know; the kernel that starts it has decided and checked it."""
 
         binaries: str
+        socket_file: str
         environment: dict[str, str]
         uid: int
         gid: int
@@ -84,8 +85,11 @@ def _try_lock(descriptor: int, operation: int) -> bool:
 
 def is_supervised(directory: str) -> bool:
     """Whether a supervisor holds this directory's server.lock."""
+    path = f"{directory}/{SERVER_LOCK}"
+    if not os.path.exists(path):  # to look must not make it: the one who looks may be root
+        return False
     # Shared, so that two kernels that look at the same moment do not take each other for a supervisor.
-    held = lock(f"{directory}/{SERVER_LOCK}", fcntl.LOCK_SH)
+    held = lock(path, fcntl.LOCK_SH)
     if held is None:
         return True
     os.close(held)
@@ -259,8 +263,8 @@ class Supervisor:
         os.write(writer, self.orders["sql"].encode())
         os.close(writer)
         os.dup2(reader, 0)
-        quiet = ("-c", "log_min_messages=error", "-c", "exit_on_error=on")
-        self.execute("postgres", "--single", "-D", new, *quiet, "postgres")
+        settings = ("-c", "log_min_messages=error", "-c", "exit_on_error=on")
+        self.execute("postgres", "--single", "-D", new, *settings, "postgres")
 
     # The server.
 
@@ -270,16 +274,17 @@ class Supervisor:
         return is_postmaster(self.postmaster, self.data)
 
     def start(self) -> None:
-        self.remove_stale_pid_file()
+        self.remove_stale_pid_files()
         self.postmaster = self.fork(lambda: self.execute("postgres", "-D", self.data, *self.orders["server_options"]))
         self.is_parent = True
 
-    def remove_stale_pid_file(self) -> None:
-        # Safe, for we hold server.lock; and if a backend outlived its postmaster, PostgreSQL's own shared-memory
-        # interlock refuses the start all the same.
-        stale = f"{self.data}/postmaster.pid"
-        if os.path.exists(stale) and not is_postmaster(read_pid_file(self.data)[0], self.data):
-            os.unlink(stale)
+    def remove_stale_pid_files(self) -> None:
+        # PostgreSQL takes a zombie, or whoever has the old pid now, for a living server. It is safe, for we hold
+        # server.lock; and where a backend outlived its postmaster, the shared-memory interlock refuses all the same.
+        if not is_postmaster(read_pid_file(self.data)[0], self.data):
+            for stale in (f"{self.data}/postmaster.pid", f"{self.orders['socket_file']}.lock"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(stale)
 
     def exit_code(self) -> int | None:
         """None while the postmaster lives, 0 after a clean end; an adopted one's crash is known by what it left."""
@@ -339,13 +344,12 @@ class Supervisor:
             self.wait(0.05)
         return code is not None
 
-    def write_error(self, error: BaseException) -> None:
+    def write_error(self, message: str) -> None:
         """Tell the waiting kernels; by rename, so that none reads half of it."""
-        message = str(error) if isinstance(error, RefusalError) else f"{type(error).__name__}: {error}"
-        new = f"{self.directory}/{ERROR}.new"
-        with open(new, "w") as file:
+        path = f"{self.directory}/{ERROR}"
+        with open(f"{path}.new", "w") as file:
             json.dump({"message": message, "log_start": self.orders["log_start"]}, file)
-        os.replace(new, f"{self.directory}/{ERROR}")
+        os.replace(f"{path}.new", path)
 
 
 def delete_trees(directory: str, names: list[str]) -> None:
@@ -365,10 +369,8 @@ def write_files(directory: str, files: list[tuple[str, str, str]]) -> None:
 
 def sync_directory(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    os.fsync(descriptor)
+    os.close(descriptor)
 
 
 def main(directory: str) -> int:
@@ -380,15 +382,17 @@ def main(directory: str) -> int:
     if os.fork():
         os._exit(0)
     os.ftruncate(held, 0)
-    os.write(held, str(os.getpid()).encode())
+    os.write(held, b"%d" % os.getpid())
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.umask(0o077)
-    sys.path += [orders["psutil_path"]] if orders["psutil_path"] else []
+    sys.path += filter(None, [orders["psutil_path"]])
     supervisor = Supervisor(directory, orders)
     try:
         supervisor.run()
+    except RefusalError as error:
+        supervisor.write_error(str(error))
     except BaseException as error:
-        supervisor.write_error(error)
+        supervisor.write_error(f"{type(error).__name__}: {error}")
         raise
     return 0
 

@@ -15,7 +15,7 @@ _LINE_CHARACTERS = 240
 _NOISE = re.compile(
     r"child process exited|removing (contents of )?data directory|data directory .* not removed|^STATEMENT:"
 )
-_TELLING = re.compile(r"FATAL|PANIC|ERROR|error:|HINT|DETAIL|Error:")
+_TELLING = re.compile(r"FATAL|PANIC|ERROR|error:|HINT|DETAIL|Error:|LOG:  (invalid|unrecognized|syntax|could not)")
 
 # What PostgreSQL says -> what a person can do about it.
 _WAYS_OUT = (
@@ -70,7 +70,8 @@ def telling_lines(log: str) -> list[str]:
     """The last lines of a log that say why, without their time stamps; three at most."""
     lines = [re.sub(r"^\d{4}-\d\d-\d\d [\d:.]+ \w+ \[\d+\] ", "", line.strip()) for line in log.splitlines()]
     lines = [line[:_LINE_CHARACTERS] for line in lines if line and not _NOISE.search(line)]
-    return ([line for line in lines if _TELLING.search(line)] or lines)[-_LOG_LINES:]
+    telling = [line for line in lines if _TELLING.search(line)] or lines
+    return [*dict.fromkeys(telling)][-_LOG_LINES:]  # each once: a server that is started again says the same again
 
 
 def _log_since(log: Path, start: int) -> str:
