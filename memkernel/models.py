@@ -122,6 +122,29 @@ class GrepMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """The server, memkernel's schema in it, and what that holds."""
+
+    server_version: str
+    host: str
+    database: str
+    user: str
+    schema_version: int
+    memory_stores: int
+    memories: int
+    memory_versions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a path shall hold afterwards: one member of a batch. A `content` of None deletes."""
+
+    path: str
+    content: str | bytes | None = field(repr=False)
+    expect: str | Absent | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
     """One page of a listing. `next_page` is the token of the next one, None on the last."""
 

@@ -124,6 +124,13 @@ def path(value: object) -> str:
     return paths.check_path(value)
 
 
+def tree(value: object) -> str:
+    """A memory or a directory as the SQL of trees wants it: without a last slash, and `""` for the root."""
+    if value == "/":
+        return ""
+    return path(value.removesuffix("/") if isinstance(value, str) else value)
+
+
 def prefix(value: object) -> str:
     """`/`, or a legal path followed by `/`."""
     if not isinstance(value, str):
@@ -170,6 +177,21 @@ def actor(value: object) -> tuple[str, str]:
     if not ident:
         raise InvalidInputError("actor: the id is empty")
     return one_of("actor: the type", value.type, _ACTOR_TYPES), ident
+
+
+def redactor(value: object) -> tuple[str, str]:
+    """An actor that may redact: no session (CONTRACT B.11)."""
+    kind, ident = actor(value)
+    if kind == "session_actor":
+        raise InvalidInputError("actor: a session cannot redact")
+    return kind, ident
+
+
+def ordinal(value: object) -> int:
+    """A version's number in its lineage, or how far before the head."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < abs(value) < 2**31:
+        raise InvalidInputError(f"ordinal is {value!r}; versions are counted from 1, or back from the head from -1")
+    return value
 
 
 def cause(value: object) -> tuple[str | None, str | None]:

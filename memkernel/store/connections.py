@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import errors, pq
+from psycopg.conninfo import conninfo_to_dict
 
 from memkernel.errors import ClusterError, DatabaseUnavailableError
 from memkernel.store.statements import Parameter, Statement, encode
@@ -21,6 +22,7 @@ from memkernel.store.statements import Parameter, Statement, encode
 _BINARY: Final = 1
 _IDLE_S: Final = 60.0
 _CANCEL_S: Final = 5.0
+_CONNECT_S: Final = 5
 _RECONNECT_PAUSE_S: Final = 0.1
 
 
@@ -111,12 +113,22 @@ class Pool:
     psycopg_pool hands them out in turn, through a queue and a worker thread, for 15 us a time; here that
     is a quarter of a reading, and a backend that has just been at work is still on its CPU.
 
-    `dsn` may be a function: it is asked whenever a connection is made, and may start the server.
+    `dsn` may be a function: it is asked whenever a connection is made, and may start the server. `first` sees the
+    first connection before any other use.
     """
 
-    def __init__(self, dsn: str | Callable[[], str], *, prepare: bool, max_connections: int) -> None:
+    def __init__(
+        self,
+        dsn: str | Callable[[], str],
+        *,
+        prepare: bool,
+        max_connections: int,
+        first: Callable[[StoreConnection], None],
+    ) -> None:
         self._dsn = dsn
         self._prepare = prepare
+        self._first = first
+        self._opened = False
         self._max_connections = max_connections
         self._inherited: list[object] = []
         self._reset()
@@ -138,9 +150,11 @@ class Pool:
         Raises:
             DatabaseUnavailableError: it cannot be made.
         """
+        dsn = self._dsn if isinstance(self._dsn, str) else self._dsn()
         try:
             connection = StoreConnection.connect(
-                self._dsn if isinstance(self._dsn, str) else self._dsn(),
+                dsn,
+                connect_timeout=conninfo_to_dict(dsn).get("connect_timeout") or _CONNECT_S,
                 autocommit=True,
                 prepare_threshold=None,  # psycopg's own preparing would now and then deallocate ours
                 client_encoding="utf8",
@@ -150,7 +164,17 @@ class Pool:
         connection.prepares = self._prepare
         if self._prepare:
             _configure(connection)
+        self._see_first(connection)
         return connection
+
+    def _see_first(self, connection: StoreConnection) -> None:
+        if not self._opened:
+            try:
+                self._first(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._opened = True
 
     def reconnect(self, patience_s: float) -> StoreConnection:
         """A connection outside the pool to a server that may be starting.

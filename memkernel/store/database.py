@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Self
 
-from memkernel.models import Limits
-from memkernel.store.connections import Pool
-from memkernel.store.contact import Contact
+from memkernel.models import Limits, ServerStatus
+from memkernel.store import queries, rows
+from memkernel.store.connections import Pool, StoreConnection
+from memkernel.store.contact import Contact, Settled, Unsettled
+from memkernel.store.dumping import Row, dump
 from memkernel.store.memories import Memories
 from memkernel.store.memory_stores import MemoryStores
 from memkernel.store.memory_versions import MemoryVersions
@@ -33,7 +35,7 @@ class Database:
         max_connections: int = 8,
         reconnect_s: float = 5.0,
     ) -> None:
-        """Connect, and see to it that the schema is there.
+        """Nothing is connected yet: that happens with the first use, or in `open`.
 
         Args:
             dsn: a libpq connection string; a function is asked again whenever the server was lost.
@@ -43,20 +45,52 @@ class Database:
                 nothing is then prepared and no session setting is made.
             max_connections: at most so many at a time.
             reconnect_s: for so long a lost server is waited for.
+        """
+        self._pool = Pool(
+            dsn,
+            prepare=prepare,
+            max_connections=max_connections,
+            first=lambda connection: prepare_schema(connection, migrate=migrate),
+        )
+        self._contact = Contact(self._pool, reconnect_s)
+        limits = Limits() if limits is None else limits
+        self.memory_stores = MemoryStores(self._contact)
+        self.memories = Memories(self._contact, limits)
+        self.memory_versions = MemoryVersions(self._contact, limits)
+
+    def open(self) -> None:
+        """Connect, and see to it that the schema is there.
+
+        Raises:
+            DatabaseUnavailableError: it cannot be reached; at once, nothing is waited for.
+            ServerTooOldError, SchemaTooOldError, SchemaTooNewError, DatabaseError: it cannot be used.
+        """
+        with self._pool.connection():
+            pass
+
+    def status(self) -> ServerStatus:
+        """The server, memkernel's schema in it, and what that holds.
 
         Raises:
             DatabaseUnavailableError: it cannot be reached.
-            ServerTooOldError, SchemaTooOldError, SchemaTooNewError, DatabaseError: it cannot be used.
         """
-        limits = Limits() if limits is None else limits
-        self._pool = Pool(dsn, prepare=prepare, max_connections=max_connections)
-        with self._pool.connection() as connection:
-            prepare_schema(connection, migrate=migrate)
-        contact = Contact(self._pool, reconnect_s)
-        self._contact = contact
-        self.memory_stores = MemoryStores(contact)
-        self.memories = Memories(contact, limits)
-        self.memory_versions = MemoryVersions(contact, limits)
+        return self._contact.read(_status)
+
+    def unsettled(self) -> list[Unsettled]:
+        """The changes that were sent, and of which a lost server never said whether they were saved."""
+        return self._contact.unsettled()
+
+    def settle(self) -> list[Settled]:
+        """Ask what became of the unsettled changes, and forget them.
+
+        Raises:
+            DatabaseUnavailableError: the server still does not answer; they are kept.
+        """
+        return self._contact.settle()
+
+    def dump(self, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str, Iterator[Row]]]:
+        """Tables with the columns asked for, all from one snapshot; see `dumping.dump`."""
+        return dump(self._pool, tables)
 
     def close(self) -> None:
         """Close every connection; a later call opens a new one."""
@@ -67,3 +101,19 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _status(connection: StoreConnection) -> ServerStatus:
+    result = connection.run(queries.STATUS)
+    words = [rows.text(result.get_value(0, column)) for column in range(3)]
+    counts = [rows.number(result.get_value(0, column)) for column in range(3, 7)]
+    return ServerStatus(
+        server_version=words[0],
+        host=connection.info.host,
+        database=words[1],
+        user=words[2],
+        schema_version=counts[3],
+        memory_stores=counts[0],
+        memories=counts[1],
+        memory_versions=counts[2],
+    )

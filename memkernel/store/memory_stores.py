@@ -39,29 +39,32 @@ class MemoryStores:
     def __init__(self, contact: Contact) -> None:
         self._contact = contact
 
-    def create(self, *, name: str, description: str = "", metadata: dict[str, str] | None = None) -> MemoryStore:
+    def create(
+        self,
+        *,
+        name: str,
+        description: str = "",
+        metadata: dict[str, str] | None = None,
+        unique: bool = False,
+    ) -> MemoryStore:
         """A new store; names need not be unique.
 
         Args:
             name: 1-255 characters, no control characters.
             description: at most 1,024 characters.
             metadata: at most 16 pairs; keys 1-64, values at most 512 characters.
+            unique: refuse a name that an active store has.
 
         Raises:
             InvalidInputError: one of these is broken.
+            AlreadyExistsError: `unique` is set, and the name is taken.
         """
         store_id = ids.mint("memstore")
         values = (
-            store_id,
-            checks.name(name),
-            checks.description(description),
-            json.dumps(checks.metadata({} if metadata is None else metadata)),
+            *(_WORKSPACE, store_id, checks.name(name), checks.description(description)),
+            *(json.dumps(checks.metadata({} if metadata is None else metadata)), bool(unique)),
         )
-        return self._contact.change(
-            lambda connection: _created(connection, values),
-            lambda connection: _found(connection, store_id),
-            memory_store_id=store_id,
-        )
+        return self._repeat(lambda connection: rows.store(connection.run(queries.STORE_CREATE, *values), 0), store_id)
 
     def retrieve(self, memory_store_id: str) -> MemoryStore:
         """The store with this id.
@@ -215,10 +218,6 @@ def _all(result: pq.abc.PGresult) -> list[MemoryStore]:
 def _found(connection: StoreConnection, store_id: str) -> MemoryStore | None:
     result = connection.run(queries.STORE_GET, store_id)
     return rows.store(result, 0) if result.ntuples else None
-
-
-def _created(connection: StoreConnection, values: Sequence[str]) -> MemoryStore:
-    return rows.store(connection.run(queries.STORE_CREATE, *values), 0)
 
 
 def _by_name(connection: StoreConnection, ref: str) -> MemoryStore:

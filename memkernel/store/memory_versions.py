@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 from datetime import datetime
 from typing import Final
 
-from psycopg import pq
-
 from memkernel import ids
-from memkernel.errors import StoreNotFoundError, VersionNotFoundError
-from memkernel.models import Limits, MemoryVersion, Page
+from memkernel.errors import InvalidInputError, StoreNotFoundError, VersionNotFoundError
+from memkernel.models import Absent, Actor, Cause, Limits, Memory, MemoryVersion, Page
 from memkernel.store import checks, memory_stores, pages, queries, rows
 from memkernel.store.connections import StoreConnection
 from memkernel.store.contact import Contact
-from memkernel.store.statements import Parameter
+from memkernel.store.memories import saved_memory
+from memkernel.store.statements import Parameter, Statement
 
-_CONTENT: Final = 14  # the column after those of queries.VERSION
 _OPERATIONS: Final = ("created", "modified", "deleted")
 
 
@@ -36,13 +35,7 @@ class MemoryVersions:
         statement = queries.VERSION_GET_FULL if checks.view(view) == "full" else queries.VERSION_GET
         store_id, version_id = memory_stores.known(memory_store_id), _known(memory_version_id)
 
-        def read(connection: StoreConnection) -> MemoryVersion:
-            result = connection.run(statement, store_id, version_id)
-            if not result.ntuples:
-                raise _nothing(connection, store_id, version_id)
-            return _version(result, 0, store_id)
-
-        return self._contact.read(read)
+        return self._one(statement, store_id, version_id, named=version_id)
 
     def list(
         self,
@@ -101,27 +94,147 @@ class MemoryVersions:
         filters["before"] = before[0] if before else None
         statement, values = queries.version_list(store_id, filters, limit + 1, full=full)
 
-        def read(connection: StoreConnection) -> list[MemoryVersion]:
+        def read(connection: StoreConnection) -> builtins.list[MemoryVersion]:
             result = connection.run(statement, *values)
             if not result.ntuples and memory_stores.missing(connection, store_id):
                 raise StoreNotFoundError(store_id)
-            return [_version(result, row, store_id) for row in range(result.ntuples)]
+            return [rows.version_in_view(result, row, store_id) for row in range(result.ntuples)]
 
         return pages.cut(self._contact.read(read), limit, bound_to, lambda version: [version.seq])
+
+    def at_ordinal(self, memory_store_id: str, path: str, ordinal: int, *, view: str = "full") -> MemoryVersion:
+        """The n-th version of the lineage that is at a path, else of the last one that ended there.
+
+        Args:
+            memory_store_id: the store.
+            path: the memory's path.
+            ordinal: from 1; negative numbers count back from the head, -1 being its predecessor.
+            view: `full` or `basic`.
+
+        Raises:
+            StoreNotFoundError, VersionNotFoundError: no such store; no such version.
+            InvalidInputError: an unknown view; InvalidPathError.
+        """
+        store_id, path, full = memory_stores.known(memory_store_id), checks.path(path), checks.view(view) == "full"
+        number = checks.ordinal(ordinal)
+        return self._one(queries.VERSION_AT_ORDINAL, store_id, path, number, named=f"@{ordinal}", path=path, full=full)
+
+    def at_time(self, memory_store_id: str, path: str, moment: datetime, *, view: str = "full") -> MemoryVersion:
+        """The version that was at a path at a time.
+
+        Raises:
+            StoreNotFoundError, VersionNotFoundError: no such store; nothing was there.
+            InvalidInputError: an unknown view, or no datetime; InvalidPathError.
+        """
+        store_id, path, full = memory_stores.known(memory_store_id), checks.path(path), checks.view(view) == "full"
+        then = checks.moment("moment", moment)
+        if then is None:
+            raise InvalidInputError("moment is a datetime, not null")
+        named = f"@{then.isoformat()}"
+        return self._one(queries.VERSION_AT_TIME, store_id, path, then, named=named, path=path, full=full)
+
+    def before(self, memory_version_id: str, *, memory_store_id: str, view: str = "full") -> MemoryVersion:
+        """The version before this one in its lineage.
+
+        Raises:
+            StoreNotFoundError, VersionNotFoundError: no such store; no such version, or none before it.
+            InvalidInputError: an unknown view.
+        """
+        store_id, version_id = memory_stores.known(memory_store_id), _known(memory_version_id)
+        full = checks.view(view) == "full"
+        return self._one(queries.VERSION_BEFORE, store_id, version_id, named=f"before {version_id}", full=full)
+
+    def list_by_run(
+        self, memory_store_id: str, run_id: str, *, tool_use_id: str | None = None, view: str = "basic"
+    ) -> builtins.list[MemoryVersion]:
+        """What a run changed, or one tool call of it, oldest first; empty for an unknown run.
+
+        Raises:
+            StoreNotFoundError: there is no such store.
+            InvalidInputError: an unknown view.
+        """
+        store_id, full = memory_stores.known(memory_store_id), checks.view(view) == "full"
+
+        def read(connection: StoreConnection) -> builtins.list[MemoryVersion]:
+            result = connection.run(queries.VERSIONS_BY_RUN, store_id, run_id, tool_use_id)
+            if not result.ntuples and memory_stores.missing(connection, store_id):
+                raise StoreNotFoundError(store_id)
+            return [rows.version_in_view(result, row, store_id, full=full) for row in range(result.ntuples)]
+
+        return self._contact.read(read)
+
+    def redact(self, memory_version_id: str, *, memory_store_id: str, actor: Actor) -> MemoryVersion:
+        """Erase a version's text, hash, size and path for ever; again, it returns the same record.
+
+        Raises:
+            StoreNotFoundError, VersionNotFoundError: no such store; no such version.
+            HeadRedactionError: it is the head of a live memory.
+            InvalidInputError: the actor is a session (CONTRACT B.11).
+        """
+        store_id, version_id = memory_stores.known(memory_store_id), _known(memory_version_id)
+        who = checks.redactor(actor)
+
+        def change(connection: StoreConnection) -> MemoryVersion:
+            connection.run(queries.VERSION_REDACT, store_id, version_id, *who)
+            return rows.version_in_view(connection.run(queries.VERSION_GET, store_id, version_id), 0, store_id)
+
+        return self._contact.change(change, lambda _: None, memory_store_id=store_id)
+
+    def restore(
+        self,
+        memory_version_id: str,
+        *,
+        memory_store_id: str,
+        actor: Actor,
+        cause: Cause | None = None,
+        expect: str | Absent | None = None,
+    ) -> Memory:
+        """Write a version's text again, as the newest version of its memory; its path stays what it is now.
+
+        A deleted memory begins anew, with a new id, at the version's path. A memory that holds the text already
+        is left alone.
+
+        Args:
+            memory_version_id: the version whose text is wanted.
+            memory_store_id: its store.
+            actor: who does it.
+            cause: the tool call that it comes from.
+            expect: the content_sha256 that the memory has now, or ABSENT for a deleted one.
+
+        Raises:
+            StoreNotFoundError, StoreArchivedError, VersionNotFoundError: in this order.
+            RedactedError: its text is gone.
+            PreconditionFailedError: the memory is not what was expected.
+            PathConflictError, CapacityError: a deleted memory has no room any more.
+            InvalidInputError: the version is a deletion, or a value is illegal.
+        """
+        store_id, old_id = memory_stores.known(memory_store_id), _known(memory_version_id)
+        version_id = ids.mint("memver")
+        values = (
+            *(store_id, old_id, *checks.expectation(expect), ids.mint("mem"), version_id),
+            *(self._limits.memories_per_store, *checks.actor(actor), *checks.cause(cause)),
+        )
+        return self._contact.change(
+            lambda connection: rows.memory(connection.run(queries.VERSION_RESTORE, *values), 0, store_id, None),
+            lambda connection: saved_memory(connection, store_id, version_id),
+            memory_store_id=store_id,
+            version_id=version_id,
+        )
+
+    def _one(
+        self, statement: Statement, store_id: str, *values: Parameter, named: str, path: str = "", full: bool = True
+    ) -> MemoryVersion:
+        def read(connection: StoreConnection) -> MemoryVersion:
+            result = connection.run(statement, store_id, *values)
+            if not result.ntuples:
+                missing = memory_stores.missing(connection, store_id)
+                raise StoreNotFoundError(store_id) if missing else VersionNotFoundError(named, path)
+            return rows.version_in_view(result, 0, store_id, full=full)
+
+        return self._contact.read(read)
 
 
 def _known(memory_version_id: object) -> str:
     if isinstance(memory_version_id, str) and ids.is_id("memver", memory_version_id):
         return memory_version_id
     raise VersionNotFoundError(memory_version_id if isinstance(memory_version_id, str) else repr(memory_version_id))
-
-
-def _nothing(connection: StoreConnection, store_id: str, version_id: str) -> StoreNotFoundError | VersionNotFoundError:
-    missing = memory_stores.missing(connection, store_id)
-    return StoreNotFoundError(store_id) if missing else VersionNotFoundError(version_id)
-
-
-def _version(result: pq.abc.PGresult, row: int, store_id: str) -> MemoryVersion:
-    """A row of queries.VERSION, and of its content where that was asked for."""
-    content = result.get_value(row, _CONTENT) if result.nfields > _CONTENT else None
-    return rows.version(result, row, store_id, None if content is None else content.decode())

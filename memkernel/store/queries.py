@@ -25,9 +25,8 @@ _CONTENT: Final = "memkernel.memory_versions v ON v.memory_store_id = m.memory_s
 # -- memory stores: the primary key, memory_stores_newest, memory_stores_name ----------------------
 
 STORE_CREATE: Final = planned(
-    "INSERT INTO memkernel.memory_stores (id, name, description, metadata, created_at, updated_at) "
-    "SELECT $1::text, $2::text, $3::text, $4::text::jsonb, moment, moment FROM clock_timestamp() AS moment "
-    f"ON CONFLICT DO NOTHING RETURNING {STORE}"
+    f"SELECT {STORE} FROM memkernel.memory_store_create("
+    "$1::text, $2::text, $3::text, $4::text, $5::text::jsonb, $6::boolean)"
 )
 STORE_GET: Final = prepared("store_get", f"SELECT {STORE} FROM memkernel.memory_stores WHERE id = $1::text")
 STORE_EXISTS: Final = prepared("store_exists", "SELECT FROM memkernel.memory_stores WHERE id = $1::text")
@@ -57,24 +56,21 @@ STORE_NAMES: Final = planned(
 
 # -- memories: the primary key and memories_path_unique --------------------------------------------
 
-MEMORY_GET: Final = prepared(
-    "memory_get",
-    f"SELECT {MEMORY} FROM memkernel.memories m WHERE m.memory_store_id = $1::text AND m.id = $2::text",
-)
+# The store comes first: no row is no store, a row without an id is no memory.
+_IN_STORE: Final = "FROM memkernel.memory_stores s LEFT JOIN memkernel.memories m ON m.memory_store_id = s.id"
+
+MEMORY_GET: Final = prepared("memory_get", f"SELECT {MEMORY} {_IN_STORE} AND m.id = $2::text WHERE s.id = $1::text")
 MEMORY_GET_FULL: Final = prepared(
     "memory_get_full",
-    f"SELECT {MEMORY}, v.content FROM memkernel.memories m JOIN {_CONTENT} "
-    "WHERE m.memory_store_id = $1::text AND m.id = $2::text",
+    f"SELECT {MEMORY}, v.content {_IN_STORE} AND m.id = $2::text LEFT JOIN {_CONTENT} WHERE s.id = $1::text",
 )
-MEMORY_AT: Final = prepared(
-    "memory_at",
-    f"SELECT {MEMORY} FROM memkernel.memories m WHERE m.memory_store_id = $1::text AND m.path = $2::text",
-)
+MEMORY_AT: Final = prepared("memory_at", f"SELECT {MEMORY} {_IN_STORE} AND m.path = $2::text WHERE s.id = $1::text")
 MEMORY_AT_FULL: Final = prepared(
     "memory_at_full",
-    f"SELECT {MEMORY}, v.content FROM memkernel.memories m JOIN {_CONTENT} "
-    "WHERE m.memory_store_id = $1::text AND m.path = $2::text",
+    f"SELECT {MEMORY}, v.content {_IN_STORE} AND m.path = $2::text LEFT JOIN {_CONTENT} WHERE s.id = $1::text",
 )
+# Under the store's lock, for an edit that must not miss.
+STORE_LOCK: Final = planned("SELECT FROM memkernel.lock_store($1::text, $2::boolean)")
 MEMORY_CREATE: Final = prepared(
     "memory_create",
     f"SELECT {MEMORY} FROM memkernel.memory_create($1::text, $2::text, $3::text[], $4::bytea, $5::bytea, "
@@ -111,9 +107,11 @@ ENTRIES: Final = prepared(
     "(SELECT path, content_size_bytes FROM memkernel.memories "
     "WHERE memory_store_id = $1::text AND path > $2 || '/' AND path < $2 || '0' ORDER BY path)",
 )
+# At or below $2 (`''` for the whole store), and after $3.
 CONTENTS: Final = planned(
     f"SELECT m.path, v.content FROM memkernel.memories m JOIN {_CONTENT} "
-    "WHERE m.memory_store_id = $1::text AND m.path > $2::text AND m.path < $3::text "
+    "WHERE m.memory_store_id = $1::text AND m.path > $3::text AND m.path >= $2::text AND m.path < $2 || '0' "
+    "AND (m.path = $2 OR m.path > $2 || '/') "
     "AND ($4::bytea IS NULL OR position($4 IN v.content) > 0) ORDER BY m.path LIMIT $5::bigint"
 )
 LIST_BASIC: Final = planned(
@@ -165,23 +163,69 @@ VERSION_CONTENT: Final = prepared(
     "SELECT v.content FROM memkernel.memory_versions v "
     "WHERE v.memory_store_id = $1::text AND v.id = $2::text AND v.redacted_at IS NULL",
 )
+VERSION_BEFORE: Final = planned(
+    f"SELECT {VERSION}, v.content FROM memkernel.memory_versions v "
+    "JOIN memkernel.memory_versions later ON later.memory_store_id = v.memory_store_id "
+    "AND later.memory_id = v.memory_id AND v.seq < later.seq "
+    "WHERE later.memory_store_id = $1::text AND later.id = $2::text ORDER BY v.seq DESC LIMIT 1"
+)
+VERSION_REDACT: Final = planned("SELECT memkernel.memory_version_redact($1::text, $2::text, $3::text, $4::text)")
+VERSION_RESTORE: Final = planned(
+    f"SELECT {MEMORY} FROM memkernel.memory_version_restore($1::text, $2::text, $3::bytea, $4::boolean, "
+    "$5::text, $6::text, $7::bigint::integer, $8::text, $9::text, $10::text, $11::text) m"
+)
+VERSIONS_BY_RUN: Final = planned(
+    f"SELECT {VERSION}, v.content FROM memkernel.run_changes c JOIN memkernel.memory_versions v "
+    "ON v.memory_store_id = c.memory_store_id AND v.seq = c.seq WHERE c.run_id = $2::text "
+    "AND ($3::text IS NULL OR c.tool_use_id = $3) AND c.memory_store_id = $1::text ORDER BY v.seq"
+)
+
+# The lineage that is at a path, else the last one that ended there (CONTRACT 0.3, row 19).
+_LINEAGE_AT: Final = (
+    "coalesce("
+    "(SELECT id FROM memkernel.memories WHERE memory_store_id = $1::text AND path = {0}::text), "
+    "(SELECT memory_id FROM memkernel.memory_versions WHERE memory_store_id = $1::text AND path = {0}::text "
+    "AND operation = 'deleted' ORDER BY seq DESC LIMIT 1))"
+)
+# $3 counts from the first version, or, if negative, back from the head.
+VERSION_AT_ORDINAL: Final = planned(
+    f"SELECT {VERSION}, v.content FROM memkernel.memory_versions v, "
+    "LATERAL (SELECT max(ordinal) AS head FROM memkernel.memory_versions "
+    "WHERE memory_store_id = v.memory_store_id AND memory_id = v.memory_id AND $3::bigint < 0) newest "
+    "WHERE v.memory_store_id = $1::text AND v.memory_id = " + _LINEAGE_AT.format("$2") + " "
+    "AND v.ordinal = $3 + coalesce(newest.head, 0)"
+)
+# Of all lineages that are or ended at the path, the newest version then; best one that was at the path.
+VERSION_AT_TIME: Final = planned(
+    f"SELECT {VERSION}, v.content FROM ("
+    "SELECT id FROM memkernel.memories WHERE memory_store_id = $1::text AND path = $2::text "
+    "UNION SELECT memory_id FROM memkernel.memory_versions WHERE memory_store_id = $1 AND path = $2 "
+    "AND operation = 'deleted') lineage, LATERAL ("
+    "SELECT * FROM memkernel.memory_versions WHERE memory_store_id = $1 AND memory_id = lineage.id "
+    "AND created_at <= $3::timestamptz ORDER BY seq DESC LIMIT 1) v "
+    "WHERE v.operation <> 'deleted' ORDER BY v.path = $2 DESC NULLS LAST, v.seq DESC LIMIT 1"
+)
 
 # -- what became of a change whose connection was lost: both wait for the store's lock -------------
 
 VERSION_RESULT: Final = planned(f"SELECT {MEMORY} FROM memkernel.version_result($1::text, $2::text) m")
-VERSIONS_SAVED: Final = planned("SELECT memkernel.versions_saved($1::text, $2::text[])")
+VERSIONS_SAVED: Final = planned("SELECT memkernel.versions_saved($1::text, $2::text[])::bigint")
 
-# The conditions of a version listing. Time and seq agree in a store, so bounds in time become bounds of seq, and
-# every filter reads its own index backwards, newest first.
-_LINEAGE_AT: Final = (
-    "SELECT coalesce("
-    "(SELECT id FROM memkernel.memories WHERE memory_store_id = $1::text AND path = {0}::text), "
-    "(SELECT memory_id FROM memkernel.memory_versions WHERE memory_store_id = $1 AND path = {0} "
-    "AND operation = 'deleted' ORDER BY seq DESC LIMIT 1))"
+# -- the whole -------------------------------------------------------------------------------------
+
+STATUS: Final = planned(
+    "SELECT current_setting('server_version'), current_database()::text, current_user::text, count(*), "
+    "coalesce(sum(memory_count), 0)::bigint, coalesce(sum(head_seq - pruned_through_seq), 0)::bigint, "
+    "(SELECT max(number)::bigint FROM memkernel.schema_migrations) FROM memkernel.memory_stores"
 )
+
+# -- a listing of versions -------------------------------------------------------------------------
+
+# Time and seq agree in a store, so bounds in time become bounds of seq, and every filter reads its own index
+# backwards, newest first.
 _VERSION_FILTERS: Final = {
     "memory_id": "v.memory_id = {0}::text",
-    "path": f"v.memory_id = ({_LINEAGE_AT})",
+    "path": f"v.memory_id = {_LINEAGE_AT}",
     "operation": "v.operation = {0}::text",
     "session_actor": "(v.created_by_type, v.created_by_id) = ('session_actor', {0}::text)",
     "api_actor": "(v.created_by_type, v.created_by_id) = ('api_actor', {0}::text)",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Final, cast
 
 from psycopg import pq
 
-from memkernel.models import Actor, ActorType, Memory, MemoryStore, MemoryVersion, Operation
+from memkernel.models import Actor, ActorType, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Operation
 from memkernel.store.statements import EPOCH
+
+_MEMORY_COLUMNS: Final = 7
+_VERSION_COLUMNS: Final = 14
 
 
 def text(value: bytes | None) -> str:
@@ -58,6 +61,26 @@ def memory(result: pq.abc.PGresult, row: int, store_id: str, content: str | None
         moment(get(row, 5)),
         moment(get(row, 6)),
     )
+
+
+def memory_in_view(result: pq.abc.PGresult, row: int, store_id: str) -> Memory:
+    """A row of queries.MEMORY, and of the content where that was asked for."""
+    content = text(result.get_value(row, _MEMORY_COLUMNS)) if result.nfields > _MEMORY_COLUMNS else None
+    return memory(result, row, store_id, content)
+
+
+def memory_or_prefix(result: pq.abc.PGresult, row: int, store_id: str) -> Memory | MemoryPrefix:
+    """A row of queries.ROLL_UP_*, whose last column is the item's path; a prefix has no memory id."""
+    if result.get_value(row, 0) is None:
+        return MemoryPrefix(text(result.get_value(row, result.nfields - 1)))
+    content = text(result.get_value(row, _MEMORY_COLUMNS)) if result.nfields > _MEMORY_COLUMNS + 1 else None
+    return memory(result, row, store_id, content)
+
+
+def version_in_view(result: pq.abc.PGresult, row: int, store_id: str, *, full: bool = True) -> MemoryVersion:
+    """A row of queries.VERSION, and of the content where that was asked for."""
+    content = result.get_value(row, _VERSION_COLUMNS) if full and result.nfields > _VERSION_COLUMNS else None
+    return version(result, row, store_id, None if content is None else content.decode())
 
 
 def version(result: pq.abc.PGresult, row: int, store_id: str, content: str | None) -> MemoryVersion:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import psycopg
 
 from memkernel.errors import (
+    AlreadyExistsError,
     CapacityError,
     DatabaseError,
     HeadRedactionError,
@@ -37,6 +38,7 @@ _REFUSALS: Final[dict[str, Callable[[_Facts, str], MemkernelError]]] = {
     "MK011": lambda facts, _: PathConflictError(
         facts["path"], facts["conflicting_path"], facts["conflicting_memory_id"]
     ),
+    "MK012": lambda facts, _: AlreadyExistsError(facts["name"]),
     "MK020": lambda facts, _: StoreArchivedError(facts["store"]),
     "MK021": lambda facts, _: CapacityError(facts["limit"]),
     "MK022": lambda facts, _: HeadRedactionError(facts["version"]),

@@ -1,4 +1,31 @@
--- Memory stores: changed, archived, deleted, found or made.
+-- Memory stores: made, changed, archived, deleted, found or made.
+
+CREATE FUNCTION memkernel.lock_name(p_workspace text, p_name text) RETURNS void LANGUAGE sql AS $$
+    SELECT pg_advisory_xact_lock(hashtextextended('memkernel:name:' || p_workspace || ':' || p_name, 0))
+$$;
+
+-- Run twice with the same id, it makes one store. p_unique: no other active store may have the name.
+CREATE FUNCTION memkernel.memory_store_create(
+    p_workspace text, p_id text, p_name text, p_description text, p_metadata jsonb, p_unique boolean)
+RETURNS SETOF memkernel.memory_stores LANGUAGE plpgsql AS $$
+DECLARE
+    nothing text;
+BEGIN
+    IF p_unique THEN
+        nothing := memkernel.lock_name(p_workspace, p_name);
+        IF EXISTS (
+            SELECT FROM memkernel.memory_stores
+            WHERE workspace_id = p_workspace AND name = p_name AND archived_at IS NULL AND id <> p_id
+        ) THEN
+            RAISE EXCEPTION USING ERRCODE = 'MK012', MESSAGE = 'a memory store has this name',
+                DETAIL = json_build_object('name', p_name)::text;
+        END IF;
+    END IF;
+    INSERT INTO memkernel.memory_stores (workspace_id, id, name, description, metadata, created_at, updated_at)
+    SELECT p_workspace, p_id, p_name, p_description, p_metadata, moment, moment FROM clock_timestamp() AS moment
+    ON CONFLICT DO NOTHING;
+    RETURN QUERY SELECT * FROM memkernel.memory_stores WHERE id = p_id;
+END $$;
 
 -- CONTRACT B.3: a NULL stays as it is; the metadata is a patch whose nulls remove; what changes nothing
 -- leaves updated_at.
@@ -49,14 +76,13 @@ END $$;
 -- Where there are several, all are returned, for the caller to refuse.
 CREATE FUNCTION memkernel.memory_store_get_or_create(p_workspace text, p_id text, p_name text, p_description text)
 RETURNS SETOF memkernel.memory_stores LANGUAGE plpgsql AS $$
+DECLARE
+    nothing text := memkernel.lock_name(p_workspace, p_name);
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended('memkernel:name:' || p_workspace || ':' || p_name, 0));
     RETURN QUERY SELECT * FROM memkernel.memory_stores
         WHERE workspace_id = p_workspace AND name = p_name AND archived_at IS NULL ORDER BY created_at, id;
     IF NOT FOUND THEN
-        RETURN QUERY INSERT INTO memkernel.memory_stores (
-            workspace_id, id, name, description, created_at, updated_at)
-            SELECT p_workspace, p_id, p_name, p_description, moment, moment FROM clock_timestamp() AS moment
-            RETURNING *;
+        RETURN QUERY SELECT * FROM memkernel.memory_store_create(
+            p_workspace, p_id, p_name, p_description, '{}', false);
     END IF;
 END $$;
