@@ -73,8 +73,7 @@ class Agent:
         """
         from memkernel.agent import clients, loop
 
-        settings = store.connection.settings if store else config.load()
-        speaker = clients.choose(model, client, settings)
+        speaker = clients.choose(model, client, config.load())
         self.model, self.scripted = speaker.model, speaker.scripted
         self.session_id = session_id or ids.mint("sesn")
         self.messages: list[Message] = []

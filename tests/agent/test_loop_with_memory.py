@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import time
 from collections.abc import Callable
 from typing import Any
@@ -109,7 +108,7 @@ def test_a_lost_database_is_raised_to_the_person_and_the_next_run_works(
 ) -> None:
     """CONTRACT 0.3 row 24"""
     play([reply(memory("create", path="/memories/a.md", file_text="a")), reply("Done.")], [tool])
-    server.stop(signal.SIGQUIT)
+    server.stop()
     try:
         played = play([reply(memory("create", path="/memories/b.md", file_text="b")), reply("never asked for")], [tool])
     finally:
