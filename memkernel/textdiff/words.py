@@ -19,9 +19,10 @@ LEAST_SIMILARITY: Final = 0.3
 LEAST_LENGTH: Final = 5  # on average, with the line's end: shorter lines have no words to compare
 
 _CELLS_PER_UNIT: Final = 1_500
-_UNITS_PER_LINE: Final = 12
-_UNITS_PER_PAIR: Final = 30
+_UNITS_PER_LINE: Final = 20
+_UNITS_PER_PAIR: Final = 60
 _UNITS_PER_TOKEN: Final = 4
+_UNITS_PER_COMPARISON: Final = 8
 # Scripts without spaces (Chinese, Japanese, Korean) are compared letter by letter.
 _UNSPACED: Final = "\u2e80-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _ACCENTS: Final = "\u0300-\u036f"
@@ -73,7 +74,7 @@ class WordDiff:
 
     def _candidates(self, old: list[_Line], new: list[_Line]) -> list[tuple[int, int]]:
         cells = len(old) * len(new)
-        if 1 < cells <= PAIRS_PER_CHANGE and self._spend(4 * cells):
+        if 1 < cells <= PAIRS_PER_CHANGE and self._spend(cells * _UNITS_PER_COMPARISON):
             return _most_similar(old, new)
         in_order = zip(range(len(old)), range(len(new)), strict=False)
         return [(i, j) for i, j in in_order if _similarity(old[i], new[j]) >= LEAST_SIMILARITY]
@@ -101,7 +102,7 @@ def _line(text: str) -> _Line:
 
 
 def _cost(old: int, new: int) -> int:
-    """An estimate from above, in tokens."""
+    """An estimate from above for two lines of so many tokens."""
     cells = min(old * new, EXACT_CELLS + (old + new) * WINDOW)
     return _UNITS_PER_PAIR + _UNITS_PER_TOKEN * (old + new) + cells // _CELLS_PER_UNIT
 

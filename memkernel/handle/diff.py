@@ -1,0 +1,108 @@
+"""`mk.Diff`: what changed between two versions of a memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memkernel import present, render
+from memkernel.errors import InvalidInputError
+from memkernel.models import MemoryVersion
+from memkernel.textdiff import TextDiff, diff
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Diff:
+    """Two versions of a memory and the difference of their texts.
+
+    `old` is None where there was nothing before. A deleted version has no text: all its lines are gone.
+    `text_diff` is None where one of them is redacted: its text is not known any more.
+    """
+
+    path: str
+    old: MemoryVersion | None
+    new: MemoryVersion | None
+    text_diff: TextDiff | None
+
+    @classmethod
+    def of(cls, path: str, old: MemoryVersion | None, new: MemoryVersion | None) -> Diff:
+        """Compare two versions that came with their contents.
+
+        Raises:
+            InvalidInputError: one came without (view="basic").
+        """
+        old_text, new_text = _text(old), _text(new)
+        return cls(path, old, new, None if old_text is None or new_text is None else diff(old_text, new_text))
+
+    @property
+    def added(self) -> int:
+        """How many lines came."""
+        return self.text_diff.added if self.text_diff else 0
+
+    @property
+    def removed(self) -> int:
+        """How many lines went."""
+        return self.text_diff.removed if self.text_diff else 0
+
+    @property
+    def patch(self) -> str:
+        """The unified diff, exactly as `patch` and `git apply` want it."""
+        return self.text_diff.unified(*self._names) if self.text_diff else ""
+
+    def show(self) -> None:
+        """Show it: interactively where the notebook can, as text elsewhere."""
+        present.show(self)
+
+    def __str__(self) -> str:
+        """The whole unified diff, with marks for what cannot be seen; `patch` is exact."""
+        return self._text(None)
+
+    def __repr__(self) -> str:
+        return f"<memkernel.Diff {self.path} {self._change} +{self.added} −{self.removed}>"
+
+    def _repr_html_(self) -> str:
+        return render.diff_html(self.text_diff, self.path, self._change, self._notes)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": self._text(render.TEXT_LINES), "text/html": self._repr_html_()}
+
+    def _text(self, most_lines: int | None) -> str:
+        return render.diff_text(self.text_diff, *self._names, self._notes, most_lines=most_lines)
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        return self._name(self.old), self._name(self.new)
+
+    def _name(self, version: MemoryVersion | None) -> str:
+        if version is None:
+            return "/dev/null"
+        return f"{version.path or self.path}@{version.ordinal}"
+
+    @property
+    def _change(self) -> str:
+        return " → ".join(f"v{version.ordinal}" if version else "nothing" for version in (self.old, self.new))
+
+    @property
+    def _notes(self) -> list[str]:
+        """Why a text is missing, and a rename, which the texts do not show."""
+        notes = [_reason(version) for version in (self.old, self.new) if version]
+        if self.old and self.new and self.old.path and self.new.path and self.old.path != self.new.path:
+            notes.append(f"renamed: {self.old.path} → {self.new.path}")
+        return [note for note in notes if note]
+
+
+def _text(version: MemoryVersion | None) -> str | None:
+    """The version's text; None once redacted."""
+    if version is None or version.operation == "deleted":
+        return ""
+    if version.redacted_at is None and version.content is None:
+        raise InvalidInputError(f"{version.id} came without its content", hint='Ask for it with view="full".')
+    return version.content
+
+
+def _reason(version: MemoryVersion) -> str:
+    if version.redacted_at:
+        return f"v{version.ordinal}: {render.redaction(version)}; its text is gone"
+    if version.operation == "deleted":
+        by = f" by {version.created_by}" if version.created_by else ""
+        return f"v{version.ordinal}: deleted{by} {render.moment_text(version.created_at)}"
+    return ""

@@ -1,0 +1,49 @@
+"""Records, tables, diffs, trees and runs as plain text and as HTML. Pure, and everything is escaped.
+
+`text_of` and `html_of` take any record or list of records. Plain text has at most 60 lines, or rows of a
+table; HTML at most 24 KB, no script, no link, nothing from elsewhere, and reads well without its style.
+What was stored is never markup, and characters that cannot be seen are shown as marks (`marks`).
+"""
+
+from __future__ import annotations
+
+from memkernel.render.cells import Cell, code, moment, moment_text, size, size_text
+from memkernel.render.diffs import diff_html, diff_text
+from memkernel.render.lists import records_html, records_text
+from memkernel.render.marks import html_text, one_line, visible
+from memkernel.render.style import HTML_BYTES, TEXT_LINES
+from memkernel.render.tables import facts_html, facts_text, table_html, table_text
+from memkernel.render.things import html_of, redaction, text_of, version_line
+from memkernel.render.transcripts import TranscriptEntry, transcript_html, transcript_text
+from memkernel.render.trees import tree_html, tree_text
+
+__all__ = [
+    "HTML_BYTES",
+    "TEXT_LINES",
+    "Cell",
+    "TranscriptEntry",
+    "code",
+    "diff_html",
+    "diff_text",
+    "facts_html",
+    "facts_text",
+    "html_of",
+    "html_text",
+    "moment",
+    "moment_text",
+    "one_line",
+    "records_html",
+    "records_text",
+    "redaction",
+    "size",
+    "size_text",
+    "table_html",
+    "table_text",
+    "text_of",
+    "transcript_html",
+    "transcript_text",
+    "tree_html",
+    "tree_text",
+    "version_line",
+    "visible",
+]

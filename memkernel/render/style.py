@@ -1,0 +1,138 @@
+"""The look of everything that memkernel shows as HTML: one small style block, a frame, a limit.
+
+Whoever strips the style (GitHub does) still gets a readable page: `ins` and `del`, signs, plain tables.
+Each rule that sets a colour sets the background too, for hosts differ in what they put behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+HTML_BYTES: Final = 24_000
+TEXT_LINES: Final = 60
+
+LIGHT: Final = {
+    "text": "#1f2328",
+    "page": "#ffffff",
+    "faint": "#59636e",
+    "head": "#f3f5f7",
+    "line": "#d1d9e0",
+    "came": "#e6f9ea",
+    "came-word": "#a6e9b4",
+    "went": "#ffeeec",
+    "went-word": "#ffc4bd",
+    "alert": "#a40e26",
+    "badge": "#fff3c4",
+}
+DARK: Final = {
+    "text": "#e6e8eb",
+    "page": "#111111",
+    "faint": "#a3abb4",
+    "head": "#1d2126",
+    "line": "#3d444d",
+    "came": "#12291a",
+    "came-word": "#1f5f33",
+    "went": "#331a1c",
+    "went-word": "#7d2b2f",
+    "alert": "#ff8f88",
+    "badge": "#4a3b05",
+}
+"""The pairs that meet: text and faint on page, head, came, went, their words, badge; alert on page."""
+
+_RULES: Final = """\
+.memkernel{color:var(--text);background:var(--page);font:13px/1.5 system-ui,sans-serif;padding:2px 4px}
+.memkernel p{margin:4px 0}
+.memkernel table{border-collapse:collapse;margin:4px 0!important;font-size:inherit;table-layout:auto}
+.memkernel caption{text-align:left;font-weight:600;padding:2px 0;caption-side:top}
+.memkernel tr:is(tr,:hover,:nth-child(n)){background:var(--page)!important;color:var(--text)}
+.memkernel :is(th,td){text-align:left!important;vertical-align:top;padding:3px 18px 3px 0;border:0;\
+border-bottom:1px solid var(--line);overflow-wrap:anywhere;max-width:70ch}
+.memkernel th{font-weight:600;white-space:nowrap}
+.memkernel :is(td,th).n{text-align:right!important;white-space:nowrap;font-variant-numeric:tabular-nums}
+.memkernel :is(pre,code){font:12px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;\
+color:var(--text);background:var(--page);padding:0;border:0;border-radius:0}
+.memkernel pre{border:1px solid var(--line);border-radius:4px;padding:6px 0;margin:4px 0;max-height:34em;overflow:auto;\
+white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal}
+.memkernel pre>*{display:block;padding:0 10px}
+.memkernel :is(ins,del){text-decoration:none}
+.memkernel .came,.memkernel pre>ins{color:var(--text);background:var(--came)}
+.memkernel .went,.memkernel pre>del{color:var(--text);background:var(--went)}
+.memkernel .came ins{color:var(--text);background:var(--came-word);border-radius:2px}
+.memkernel .went del{color:var(--text);background:var(--went-word);border-radius:2px}
+.memkernel .fold{color:var(--faint);background:var(--head);font-style:normal}
+.memkernel .faint{color:var(--faint);background:var(--page)}
+.memkernel .alert{color:var(--alert);background:var(--page)}
+.memkernel .badge{color:var(--text);background:var(--badge);border-radius:8px;padding:1px 8px}
+.memkernel [title]{text-decoration:none;cursor:inherit}
+@media(forced-colors:active),(prefers-contrast:more){.memkernel ins{text-decoration:underline}\
+.memkernel del{text-decoration:line-through}}
+"""
+
+
+def _palette(selector: str, colours: dict[str, str]) -> str:
+    return f"{selector}{{{';'.join(f'--{name}:{colour}' for name, colour in colours.items())}}}\n"
+
+
+# The host says which theme it has; without one the system does.
+STYLE: Final = "".join(
+    (
+        "<style>\n",
+        _palette(".memkernel", LIGHT),
+        "@media(prefers-color-scheme:dark){",
+        _palette(".memkernel", DARK).rstrip(),
+        "}\n",
+        _palette(':is([data-jp-theme-light="true"],.vscode-light,html[theme="light"]) .memkernel', LIGHT),
+        _palette(':is([data-jp-theme-light="false"],.vscode-dark,html[theme="dark"]) .memkernel', DARK),
+        _RULES,
+        "</style>",
+    )
+)
+
+# Without these classes a `$` in a memory would start a formula.
+_OPEN: Final = '<div class="memkernel tex2jax_ignore mathjax_ignore">'
+_ROOM: Final = HTML_BYTES - len(STYLE) - 600
+FIRST: Final = 3
+"""Where only the two ends of something are shown: so many lines of its beginning."""
+
+
+def framed(*parts: str) -> str:
+    """The parts as one piece of HTML, with its style."""
+    return f"{_OPEN}{STYLE}{''.join(parts)}</div>"
+
+
+def fitting(rows: Iterable[str], *, beside: int = 0) -> list[str]:
+    """As many rows as one piece of HTML has room for, when `beside` bytes of it are something else."""
+    left = _ROOM - beside
+    kept: list[str] = []
+    for row in rows:
+        left -= len(row.encode())
+        if left < 0:
+            break
+        kept.append(row)
+    return kept
+
+
+def fitting_ends(rows: list[str], *, beside: int = 0) -> list[str]:
+    """All rows if there is room for them; else the first ones, and as many of the last as there is room for."""
+    if len(fitting(rows, beside=beside)) == len(rows):
+        return rows
+    first = fitting(rows[:FIRST], beside=beside)
+    last = fitting(rows[: len(first) - 1 : -1], beside=beside + sum(len(row.encode()) for row in first))
+    left_out = len(rows) - len(first) - len(last)
+    return [*first, f'<p class="faint">… {left_out:,} left out</p>', *last[::-1]]
+
+
+def first_lines(lines: list[str], most: int = TEXT_LINES) -> list[str]:
+    """The lines, or the first of them and how many there are."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], f"… {most - 1:,} of {len(lines):,} lines shown"]
+
+
+def line_ends(lines: list[str], most: int) -> list[str]:
+    """The lines, or the first and the last of them and how many are left out between."""
+    if len(lines) <= most:
+        return lines
+    last = most - FIRST - 1
+    return [*lines[:FIRST], f"… {len(lines) - most + 1:,} lines left out", *lines[-last:]]

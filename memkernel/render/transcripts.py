@@ -1,0 +1,151 @@
+"""A run as something to read: what was asked and said, which tools were called, what they answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from memkernel.render.marks import cut, html_text, one_line, visible
+from memkernel.render.style import TEXT_LINES, fitting_ends, framed, line_ends
+
+EntryKind = Literal["prompt", "text", "thinking", "tool", "notice"]
+
+RESULT_LINES: Final = 6
+LINE_CHARACTERS: Final = 400
+DETAIL_CHARACTERS: Final = 3_000
+SAID_CHARACTERS: Final = 6_000
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptEntry:
+    """One thing that was said or done. The last four fields belong to a tool's call.
+
+    `text` is what was said, or the call in one line. `arguments` is all that was sent to the tool and
+    `result` what it answered, as text; `duration_s` is None while it has not answered.
+    """
+
+    kind: EntryKind
+    text: str
+    arguments: str = ""
+    result: str = ""
+    is_error: bool = False
+    duration_s: float | None = None
+
+
+def transcript_text(entries: Iterable[TranscriptEntry], *, heading: str = "", badge: str = "", footer: str = "") -> str:
+    """The run as plain text in at most 60 lines: of a long one its beginning and its end.
+
+    Args:
+        entries: what was said and done. Pieces of one text that follow each other are joined.
+        heading: the model and how it ended.
+        badge: what must not be overlooked.
+        footer: what it used.
+    """
+    head = [visible(line) for line in (f"[{badge}]" if badge else "", heading) if line]
+    tail = [visible(footer)] if footer else []
+    body = [cut(line, LINE_CHARACTERS) for entry in _joined(entries) for line in _LINES[entry.kind](entry)]
+    return "\n".join([*head, *line_ends(body, TEXT_LINES - len(head) - len(tail)), *tail])
+
+
+def transcript_html(entries: Iterable[TranscriptEntry], *, heading: str = "", badge: str = "", footer: str = "") -> str:
+    """The same as HTML that needs neither script nor style."""
+    marked = f' <span class="badge">{html_text(badge)}</span>' if badge else ""
+    head = f"<p><strong>{html_text(heading)}</strong>{marked}</p>" if heading or badge else ""
+    tail = f'<p class="faint">{html_text(footer)}</p>' if footer else ""
+    body = [_HTML[entry.kind](entry) for entry in _joined(entries)]
+    return framed(head, *fitting_ends(body, beside=len(head.encode()) + len(tail.encode())), tail)
+
+
+def _joined(entries: Iterable[TranscriptEntry]) -> list[TranscriptEntry]:
+    """A text that streamed in comes in pieces."""
+    joined: list[TranscriptEntry] = []
+    for entry in entries:
+        if joined and entry.kind in ("text", "thinking") and joined[-1].kind == entry.kind:
+            joined[-1] = replace(joined[-1], text=joined[-1].text + entry.text)
+        else:
+            joined.append(entry)
+    return joined
+
+
+# -- plain text ------------------------------------------------------------------------------------
+
+
+def _prompt_lines(entry: TranscriptEntry) -> list[str]:
+    return [f"> {line}" for line in visible(entry.text).split("\n")]
+
+
+def _text_lines(entry: TranscriptEntry) -> list[str]:
+    return visible(entry.text.strip("\n")).split("\n")
+
+
+def _thinking_lines(entry: TranscriptEntry) -> list[str]:
+    return [f"… thought {len(entry.text):,} characters"]
+
+
+def _tool_lines(entry: TranscriptEntry) -> list[str]:
+    lines = visible(entry.result).split("\n") if entry.result else []
+    mark = "✗" if entry.is_error else "│"
+    left_out = len(lines) - RESULT_LINES
+    more = [f"  {mark} … {left_out:,} more lines"] if left_out > 0 else []
+    return [f"→ {one_line(entry.text)}", *(f"  {mark} {line}" for line in lines[:RESULT_LINES]), *more]
+
+
+def _notice_lines(entry: TranscriptEntry) -> list[str]:
+    return [f"! {one_line(entry.text)}"]
+
+
+_LINES: Final[dict[EntryKind, Callable[[TranscriptEntry], list[str]]]] = {
+    "prompt": _prompt_lines,
+    "text": _text_lines,
+    "thinking": _thinking_lines,
+    "tool": _tool_lines,
+    "notice": _notice_lines,
+}
+
+# -- HTML ------------------------------------------------------------------------------------------
+
+
+def _prompt_html(entry: TranscriptEntry) -> str:
+    return f"<blockquote>{_said(entry.text)}</blockquote>"
+
+
+def _text_html(entry: TranscriptEntry) -> str:
+    return f"<p>{_said(entry.text.strip(chr(10)))}</p>"
+
+
+def _thinking_html(entry: TranscriptEntry) -> str:
+    return f"<details><summary>thinking</summary><p>{_said(entry.text)}</p></details>"
+
+
+def _tool_html(entry: TranscriptEntry) -> str:
+    time = "" if entry.duration_s is None else f" · {_duration(entry.duration_s)}"
+    state = '<strong class="alert">error</strong> ' if entry.is_error else ""
+    call = f"→ <code>{html_text(cut(entry.text, LINE_CHARACTERS))}</code> {state}"
+    details = "".join(f"<pre><span>{_detail(text)}</span></pre>" for text in (entry.arguments, entry.result) if text)
+    return f'<details><summary>{call}<span class="faint">{time}</span></summary>{details}</details>'
+
+
+def _notice_html(entry: TranscriptEntry) -> str:
+    return f'<p class="alert">{_said(entry.text)}</p>'
+
+
+_HTML: Final[dict[EntryKind, Callable[[TranscriptEntry], str]]] = {
+    "prompt": _prompt_html,
+    "text": _text_html,
+    "thinking": _thinking_html,
+    "tool": _tool_html,
+    "notice": _notice_html,
+}
+
+
+def _said(text: str) -> str:
+    return html_text(cut(text, SAID_CHARACTERS)).replace("\n", "<br>")
+
+
+def _detail(text: str) -> str:
+    return html_text(cut(text, DETAIL_CHARACTERS))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:,.0f} ms" if seconds < 1 else f"{seconds:,.1f} s"
