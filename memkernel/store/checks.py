@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, cast
 
+from memkernel import content as contents
 from memkernel import paths
-from memkernel.errors import InvalidInputError, InvalidPathError
+from memkernel.errors import InvalidContentError, InvalidInputError, InvalidPathError
 from memkernel.models import ABSENT, Absent, Actor, Cause, View
 
 MAX_NAME_CHARS: Final = 255
@@ -160,6 +161,13 @@ def sha256(field: str, value: object) -> bytes:
 def optional_sha256(field: str, value: object) -> bytes | None:
     """A hash, or None."""
     return None if value is None else sha256(field, value)
+
+
+def content(value: object, limit_bytes: int) -> bytes:
+    """A content as bytes of UTF-8."""
+    if not isinstance(value, str | bytes):
+        raise InvalidContentError(f"the content is text or bytes, not {_kind(value)}")
+    return contents.encode(value, limit_bytes)
 
 
 def expectation(value: object) -> tuple[bytes | None, bool]:

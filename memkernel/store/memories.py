@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import psycopg
 
-from memkernel import content as contents
 from memkernel import ids, paths
-from memkernel.errors import InvalidContentError, MemoryNotFoundError
-from memkernel.models import Absent, Actor, Cause, Limits, Memory
-from memkernel.store import checks, memory_stores, queries, rows
+from memkernel.errors import MemoryNotFoundError
+from memkernel.models import Absent, Actor, Cause, Change, Limits, Memory, MemoryVersion
+from memkernel.store import batches, checks, memory_stores, queries, rows
 from memkernel.store.connections import StoreConnection
 from memkernel.store.contact import Contact
 from memkernel.store.memory_reading import MemoryReading, known
@@ -47,7 +47,7 @@ class Memories(MemoryReading):
             InvalidInputError: a value is illegal; InvalidPathError, InvalidContentError.
         """
         store_id, full = memory_stores.known(memory_store_id), checks.view(view) == "full"
-        path, data = checks.path(path), self._bytes(content)
+        path, data = checks.path(path), checks.content(content, self._limits.content_bytes)
         version_id = ids.mint("memver")
         values = (
             *(store_id, path, paths.ancestors(path), data, _digest(data), ids.mint("mem"), version_id),
@@ -88,7 +88,7 @@ class Memories(MemoryReading):
             InvalidInputError: a value is illegal; InvalidPathError, InvalidContentError.
         """
         store_id, full = memory_stores.known(memory_store_id), checks.view(view) == "full"
-        data = None if content is None else self._bytes(content)
+        data = None if content is None else checks.content(content, self._limits.content_bytes)
         path = None if path is None else checks.path(path)
         version_id = ids.mint("memver")
         values = (
@@ -131,7 +131,7 @@ class Memories(MemoryReading):
             InvalidInputError: a value is illegal; InvalidPathError, InvalidContentError.
         """
         store_id, full = memory_stores.known(memory_store_id), checks.view(view) == "full"
-        path, data = checks.path(path), self._bytes(content)
+        path, data = checks.path(path), checks.content(content, self._limits.content_bytes)
         version_id = ids.mint("memver")
         values = (
             *(store_id, path, paths.ancestors(path), data, _digest(data), *checks.expectation(expect)),
@@ -197,7 +197,7 @@ class Memories(MemoryReading):
                 if found.get_value(0, 0) is None:
                     raise MemoryNotFoundError(path)
                 head = rows.memory_in_view(found, 0, store_id)
-                data = self._bytes(edit(head.content or ""))
+                data = checks.content(edit(head.content or ""), self._limits.content_bytes)
                 values = (store_id, head.id, None, None, data, _digest(data), None, version_id, *who)
                 return rows.memory(
                     connection.run(queries.MEMORY_UPDATE, *values), 0, store_id, data.decode() if full else None
@@ -255,10 +255,39 @@ class Memories(MemoryReading):
             [ids.mint("memver")],
         )
 
-    def _bytes(self, content: object) -> bytes:
-        if not isinstance(content, str | bytes):
-            raise InvalidContentError(f"the content is text or bytes, not {type(content).__name__}")
-        return contents.encode(content, self._limits.content_bytes)
+    def apply(
+        self, memory_store_id: str, changes: Sequence[Change], *, actor: Actor, cause: Cause | None = None
+    ) -> builtins.list[MemoryVersion | None]:
+        """Make many changes in one transaction, all or none: deletions, then updates, then creations.
+
+        A path that is already as it is wanted is left alone, whatever is expected. Capacity and overlap are judged
+        on the result, so that a file may give way to a directory of its name.
+
+        Args:
+            memory_store_id: the store.
+            changes: what each path shall hold; no path twice.
+            actor: who does it.
+            cause: the tool call that it comes from.
+
+        Returns:
+            The version that each change made, without content; None where nothing had to change.
+
+        Raises:
+            StoreNotFoundError: there is no such store.
+            PreconditionFailedError: of the first change that does not find what it expects.
+            StoreArchivedError: the store is archived, and something would be written.
+            CapacityError, PathConflictError: the result would be too many memories, or two that overlap.
+            InvalidInputError: a value is illegal, or a path occurs twice; InvalidPathError, InvalidContentError.
+        """
+        store_id = memory_stores.known(memory_store_id)
+        wanted = batches.check(changes, self._limits.content_bytes)
+        checks.actor(actor)
+        checks.cause(cause)
+        if not wanted:
+            return []
+        version_ids = [ids.mint("memver") for _ in wanted]
+        batch = batches.Batch(store_id, wanted, version_ids, self._limits.memories_per_store, actor, cause)
+        return self._contact.change(batch.apply, batch.find, memory_store_id=store_id, version_id=version_ids[0])
 
     def _head(
         self, statement: Statement, values: Sequence[Parameter], store_id: str, version_id: str, data: bytes | None

@@ -206,6 +206,26 @@ VERSION_AT_TIME: Final = planned(
     "WHERE v.operation <> 'deleted' ORDER BY v.path = $2 DESC NULLS LAST, v.seq DESC LIMIT 1"
 )
 
+# -- batches: under the store's lock; memories_path_unique, and the primary key of the versions ---
+
+BATCH_BEGIN: Final = planned("SELECT * FROM memkernel.batch_begin($1::text)")
+BATCH_HEADS: Final = planned(
+    "SELECT m.path, m.id, m.content_sha256, v.ordinal "
+    f"FROM memkernel.memories m JOIN {_CONTENT} WHERE m.memory_store_id = $1::text AND m.path = ANY ($2::text[])"
+)
+BATCH_COPY: Final = (
+    "COPY memkernel.memory_versions (workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path, "
+    "content, content_sha256, content_size_bytes, created_at, created_by_type, created_by_id) "
+    "FROM STDIN (FORMAT binary)"
+)
+BATCH_FINISH: Final = planned(
+    "SELECT memkernel.batch_finish($1::text, $2::bigint, $3::bigint::integer, $4::timestamptz, $5::bigint::integer, "
+    "$6::text, $7::text)"
+)
+VERSIONS_BY_ID: Final = planned(
+    f"SELECT {VERSION} FROM memkernel.memory_versions v WHERE v.memory_store_id = $1::text AND v.id = ANY ($2::text[])"
+)
+
 # -- what became of a change whose connection was lost: both wait for the store's lock -------------
 
 VERSION_RESULT: Final = planned(f"SELECT {MEMORY} FROM memkernel.version_result($1::text, $2::text) m")
