@@ -18,6 +18,7 @@ from anthropic.types.beta import (
     BetaMemoryTool20250818CreateCommand,
     BetaMemoryTool20250818StrReplaceCommand,
     BetaMemoryTool20250818ViewCommand,
+    BetaMessageParam,
 )
 
 from memkernel.agent.memory_tool import (
@@ -139,14 +140,14 @@ class Model:
         return self.requests[1]["messages"][-1]["content"]
 
 
-PROMPT: dict[str, Any] = {"model": "model", "max_tokens": 100, "messages": [{"role": "user", "content": "Go"}]}
+GO: BetaMessageParam = {"role": "user", "content": "Go"}
 
 
 def run_model(tool: MemoryTool, *commands: object) -> Model:
     model = Model(*commands)
     with httpx2.Client(transport=httpx2.MockTransport(model)) as transport:
         client = anthropic.Anthropic(api_key="key", http_client=transport)
-        client.beta.messages.tool_runner(tools=[tool], **PROMPT).until_done()
+        client.beta.messages.tool_runner(model="model", max_tokens=100, messages=[GO], tools=[tool]).until_done()
     return model
 
 
@@ -156,7 +157,9 @@ def run_async_model(tool: AsyncMemoryTool, *commands: object) -> Model:
     async def go() -> None:
         async with httpx2.AsyncClient(transport=httpx2.MockTransport(model)) as transport:
             client = anthropic.AsyncAnthropic(api_key="key", http_client=transport)
-            await client.beta.messages.tool_runner(tools=[tool], **PROMPT).until_done()
+            await client.beta.messages.tool_runner(
+                model="model", max_tokens=100, messages=[GO], tools=[tool]
+            ).until_done()
 
     asyncio.run(go())
     return model
@@ -226,7 +229,7 @@ def test_the_sdks_own_commands_are_taken_too(tool: MemoryTool) -> None:
     view = BetaMemoryTool20250818ViewCommand(command="view", path="/memories/a", view_range=[1, 1])
     assert tool.view(view) == "Here's the content of /memories/a with line numbers:\n     1\tx"
     halved = BetaMemoryTool20250818StrReplaceCommand.construct(command="str_replace", path="/memories/a", old_str="x")
-    assert tool.str_replace(halved).startswith("The memory file has been edited.")
+    assert str(tool.str_replace(halved)).startswith("The memory file has been edited.")
     with pytest.raises(ToolError, match="invalid memory tool input: path must be a string"):
         tool.delete(cast("Any", BetaMemoryTool20250818ViewCommand.construct(command="delete")))
 
