@@ -19,7 +19,15 @@ _SHOWN = frozenset(
     )
 )
 _SECRET = frozenset({"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"})
-_URL = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
+_HOST = r"\[[^\]]*\]|[^:/?@,\[]*"
+_ONE = rf"(?:{_HOST})(?::\d*)?"
+_SERVER = re.compile(rf"(?P<host>{_HOST})(?::(?P<port>\d*))?")
+# The last @ ends the password: where it should have been encoded, no part of it is taken for the host.
+_URL = re.compile(
+    rf"(?P<scheme>postgres(?:ql)?://)(?:(?P<user>[^:/?@]*)(?P<password>:.*)?@)?"
+    rf"(?P<servers>{_ONE}(?:,{_ONE})*)(?:/(?P<database>[^/?@]*))?(?:\?(?P<query>[^@]*))?",
+    re.DOTALL,
+)
 # A value is quoted, with backslashes before quotes and backslashes, or ends at white space.
 _PAIR = re.compile(r"\s*(\w+)\s*=\s*('(?:\\.|[^'\\])*'|(?:\\.|[^\s'\\])(?:\\.|[^\s\\])*|)", re.DOTALL)
 
@@ -33,67 +41,59 @@ def check_dsn(dsn: str, named: str) -> str:
     Raises:
         InvalidInputError: it does not; the DSN itself is not told, for it may hold a password.
     """
-    if _URL.match(dsn) or _pairs(dsn):
+    if re.match("postgres(ql)?://", dsn) or _pairs(dsn):
         return dsn
     raise InvalidInputError(f"{named} is no DSN", hint="A DSN looks like postgresql://user@host:5432/database.")
 
 
 def describe_dsn(dsn: str) -> str:
     """`db.example:5432/notes`: the host, the port where it is told, and the database. No user, no password."""
-    fields = _fields(dsn)
+    fields = dict(_fields(dsn))
+    if not fields:
+        return "a server"
     host = fields.get("host") or fields.get("hostaddr") or ""
-    port = fields.get("port", "")
+    if not host:
+        host = f"service {fields['service']}" if "service" in fields else "the default host"
+    where = f"{host}:{port}" if (port := fields.get("port", "").strip(",")) else host
     database = fields.get("dbname", "")
-    if service := fields.get("service"):
-        host = host or f"service {service}"
-    where = host or "the default host"
-    where += f":{port}" if re.fullmatch(r"[\d,]+", port) else ""
     if host.startswith(("/", "@")):
-        return f"socket {where}" + (f", database {database}" if database else "")
+        return f"socket {where}, database {database}" if database else f"socket {where}"
     return f"{where}/{database}" if database else where
 
 
 def mask_dsn(dsn: str) -> str:
     """The DSN with every password in it replaced by `***`; only `***` where it cannot be read."""
-    if found := _URL.match(dsn):
-        return found[0] + _mask_url(dsn[found.end() :])
-    return " ".join(_mask_parameter(name, value) for name, value in _pairs(dsn)) or MASK
+    if url := _URL.fullmatch(dsn):
+        user_info = (
+            f"{url['user']}:{MASK}@" if url["password"] else f"{url['user']}@" if url["user"] is not None else ""
+        )
+        query = "&".join(_masked(unquote(name), value) for name, value in _parameters(url))
+        address = url["servers"] + (f"/{url['database']}" if url["database"] is not None else "")
+        return url["scheme"] + user_info + address + (f"?{query}" if query else "")
+    return " ".join(_masked(name, value) for name, value in _pairs(dsn)) or MASK
 
 
-def _mask_url(rest: str) -> str:
-    rest, question_mark, query = rest.partition("?")
-    user_info, at, address = rest.rpartition("@")
-    user, colon, _ = user_info.partition(":")
-    parameters = (parameter.partition("=") for parameter in query.split("&") if query)
-    masked = "&".join(_mask_parameter(unquote(name), value) for name, _, value in parameters)
-    return user + (colon and f":{MASK}") + at + address + question_mark + masked
-
-
-def _mask_parameter(name: str, value: str) -> str:
+def _masked(name: str, value: str) -> str:
     if name in _SHOWN:
         return f"{name}={value}"
     return f"{name}={MASK}" if name in _SECRET else MASK
 
 
-def _fields(dsn: str) -> dict[str, str]:
-    if found := _URL.match(dsn):
-        return dict(_url_fields(dsn[found.end() :]))
-    return {name: _unquote(value) for name, value in _pairs(dsn)}
+def _fields(dsn: str) -> Iterator[tuple[str, str]]:
+    url = _URL.fullmatch(dsn)
+    if url is None:
+        yield from ((name, _unquote(value)) for name, value in _pairs(dsn))
+        return
+    servers = [_SERVER.fullmatch(server) for server in url["servers"].split(",")]
+    yield "host", ",".join(unquote(server["host"]) for server in servers if server)
+    yield "port", ",".join(server["port"] or "" for server in servers if server)
+    yield "dbname", unquote(url["database"] or "")
+    yield from ((unquote(name), unquote(value)) for name, value in _parameters(url))
 
 
-def _url_fields(rest: str) -> Iterator[tuple[str, str]]:
-    rest, _, query = rest.partition("?")
-    # The last @: where a password holds one that should have been encoded, no part of it is taken for the host.
-    address = rest.rpartition("@")[2]
-    servers, _, database = address.partition("/")
-    named = [re.fullmatch(r"(\[.*\]|[^:]*)(?::(.*))?", server) for server in servers.split(",")]
-    yield "host", ",".join(unquote(server[1]) for server in named if server)
-    yield "port", ",".join(server[2] for server in named if server and server[2])
-    yield "dbname", unquote(database)
-    for parameter in query.split("&"):
-        name, equals, value = parameter.partition("=")
-        if equals:
-            yield unquote(name), unquote(value)
+def _parameters(url: re.Match[str]) -> list[tuple[str, str]]:
+    parts = (parameter.partition("=") for parameter in (url["query"] or "").split("&") if parameter)
+    return [(name, value) for name, _, value in parts]
 
 
 def _pairs(dsn: str) -> list[tuple[str, str]]:

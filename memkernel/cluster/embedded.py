@@ -34,6 +34,9 @@ from memkernel.cluster.trouble import ErrorFile, start_error
 from memkernel.errors import BinariesNotFoundError, ClusterError, ServerStartError
 
 _LOOK_EVERY_S = 0.01
+# Named, or the user's PG* variables would decide: PGHOSTADDR leads elsewhere, the others break what they were not
+# made for (PGCHANNELBINDING=require is what a hosted PostgreSQL tells its users to set).
+_AGAINST_VARIABLES = "hostaddr=&options=&channel_binding=disable&target_session_attrs=any&client_encoding=UTF8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class EmbeddedCluster:
     def dsn(self) -> str:
         """The DSN, whether the server runs or not; it holds no secret.
 
-        It names user, host, port and database: else the user's PG* variables would redirect it.
+        It names all that the user's PG* variables could redirect.
 
         Raises:
             ClusterError: there is no PostgreSQL for the data in the home, or none at all.
@@ -218,7 +221,7 @@ if sys.platform != "win32":
 
 def _dsn(place: Place) -> str:
     host = quote(os.fsencode(place.socket_directory), safe="")
-    return f"postgresql://{ROLE}@/{DATABASE}?host={host}&port={PORT}"
+    return f"postgresql://{ROLE}@/{DATABASE}?host={host}&port={PORT}&{_AGAINST_VARIABLES}"
 
 
 def _client_lock(place: Place, deadline: float) -> int:

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.homes import Home, Observer
-from tests.cluster.people import Person, account, root_in_docker, tester
+from tests.cluster.people import Person, account, current_user, may_isolate, root_in_docker
 
 POSTGRES_15 = "/usr/lib/postgresql/15/bin"
 IS_ROOT = os.geteuid() == 0
+MAY_ISOLATE = IS_ROOT and may_isolate()
 ORDINARY_USER = "nobody"
 
 as_root = pytest.mark.as_root
@@ -25,11 +26,18 @@ KINDS = [
     pytest.param(("ordinary", POSTGRES_15), id="ordinary-postgres15"),
 ]
 Kind = tuple[str, str | None]
+"""Who runs the kernels (`root`, `ordinary`, or the `current` user), and MEMKERNEL_PG_BIN."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the mark known to --strict-markers."""
     config.addinivalue_line("markers", "as_root: changes the user, so it needs root")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out."""
+    if IS_ROOT and not MAY_ISOLATE:
+        terminalreporter.write_line("not checked: a first start without network and shared memory (no namespaces here)")
 
 
 @pytest.fixture(scope="session")
@@ -44,13 +52,14 @@ def ground() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def as_ordinary_user(ground: Path) -> Person:
     """Somebody without privileges; where the tests run as root, another account."""
-    return account(ORDINARY_USER, ground) if IS_ROOT else tester()
+    return account(ORDINARY_USER, ground) if IS_ROOT else current_user()
 
 
 @pytest.fixture(scope="session")
 def homes(ground: Path, as_ordinary_user: Person) -> Iterator[Homes]:
     """Where homes come from."""
-    found = Homes(ground, {"ordinary": Observer(as_ordinary_user), "root": Observer(root_in_docker())})
+    people = {"ordinary": as_ordinary_user, "root": root_in_docker(), "current": current_user()}
+    found = Homes(ground, {name: Observer(person) for name, person in people.items()})
     yield found
     found.delete()
 

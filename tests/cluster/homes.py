@@ -149,7 +149,15 @@ class Home:
     @property
     def dsn(self) -> str:
         """The DSN that every kernel should be given."""
-        return f"postgresql://memkernel@/memkernel?host={quote(str(self.place.socket_directory), safe='')}&port=5432"
+        host = quote(os.fsencode(self.socket_directory), safe="")
+        pinned = "hostaddr=&options=&channel_binding=disable&target_session_attrs=any&client_encoding=UTF8"
+        return f"postgresql://memkernel@/memkernel?host={host}&port=5432&{pinned}"
+
+    @property
+    def socket_directory(self) -> Path:
+        """Where its socket lies, as its own user sees it."""
+        found = self.place.socket_directory
+        return found.with_name(found.name.replace(f"-{os.geteuid()}-", f"-{self.person.uid_or_own}-", 1))
 
     # What runs.
 
@@ -221,8 +229,7 @@ class Home:
         """End every process, and remove what is on disk."""
         self.quiet()
         shutil.rmtree(self.path, ignore_errors=True)
-        if self.place.socket_directory.parent == Path("/tmp"):
-            shutil.rmtree(self.place.socket_directory, ignore_errors=True)
+        shutil.rmtree(self.socket_directory, ignore_errors=True)
 
 
 def wait_until(condition: Callable[[], object], patience_s: float = PATIENCE_S) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,11 @@ class Person:
             **options,
         )
 
+    @property
+    def uid_or_own(self) -> int:
+        """The uid that this person's processes have."""
+        return os.geteuid() if self.uid is None else self.uid
+
     def own(self, path: Path) -> None:
         """Give a path to this person."""
         if self.uid is not None:
@@ -71,9 +76,9 @@ class Person:
         return kept | {"PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"} | self.environment
 
 
-def tester() -> Person:
+def current_user() -> Person:
     """The one who runs the tests."""
-    return Person("tester", (sys.executable, "-W", "error"))
+    return Person("current", (sys.executable, "-W", "error"))
 
 
 def root_in_docker() -> Person:
@@ -88,6 +93,18 @@ def root_in_docker() -> Person:
 def _may_be_dropped(capability: str) -> bool:
     done = subprocess.run(["setpriv", f"--bounding-set=-{capability}", "true"], capture_output=True, check=False)
     return done.returncode == 0
+
+
+def isolated(person: Person) -> Person:
+    """The same, without a network, and with as little /dev/shm as Docker gives."""
+    script = 'mount -t tmpfs -o size=64k tmpfs /dev/shm && exec "$@"'
+    return replace(person, python=("unshare", "--mount", "--net", "sh", "-c", script, "sh", *person.python))
+
+
+def may_isolate() -> bool:
+    """Whether such namespaces can be made here."""
+    command = ["unshare", "--mount", "--net", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/dev/shm"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def account(name: str, directory: Path) -> Person:

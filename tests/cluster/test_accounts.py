@@ -105,7 +105,7 @@ def test_an_ordinary_user_runs_it_as_they_are(new_home: Callable[..., Home], as_
     kernel = home.running_kernel()
     assert uid_of(home.postmaster) == kernel("os.geteuid()")
     assert home.path.stat().st_mode & 0o777 == 0o700
-    assert uid_of(home.postmaster) == (as_ordinary_user.uid or os.geteuid())
+    assert uid_of(home.postmaster) == as_ordinary_user.uid_or_own
 
 
 def test_our_own_account_has_a_name() -> None:
@@ -131,7 +131,7 @@ def test_another_user_is_kept_out(home: Home, intruder: Observer, role: str) -> 
     with pytest.raises(RemoteError, match=r"Permission denied|Peer authentication failed"):
         intruder.rows(dsn, "SELECT 1")
 
-    sockets = home.place.socket_directory
+    sockets = home.socket_directory
     try:
         for path in (sockets, *sockets.iterdir()):
             path.chmod(0o777)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memkernel.cluster.processes import is_supervised
-from tests.cluster.conftest import KINDS, Kind
+from tests.cluster.conftest import POSTGRES_15, Kind
 from tests.cluster.homes import Home, RemoteError, wait_until
 
 HOSTILE = {
@@ -26,7 +25,10 @@ HOSTILE = {
     "PGPASSWORD": "x",
     "PGSSLMODE": "require",
     "PGOPTIONS": "-c work_mem=nonsense",
-    "PGTZ": "Nowhere/Bad",
+    "PGSERVICE": "team",
+    "PGCHANNELBINDING": "require",
+    "PGTARGETSESSIONATTRS": "standby",
+    "PGCLIENTENCODING": "LATIN1",
     "LC_ALL": "xx_XX.UTF-8",
     "LANG": "zz",
     "TZ": "Nowhere/Bad",
@@ -84,11 +86,13 @@ def test_leftovers_of_killed_first_starts_are_deleted_at_each_start(home: Home) 
 
 
 def test_a_hostile_environment_changes_nothing(fresh_home: Home) -> None:
-    kernel = fresh_home.kernel(environment=HOSTILE | _hostile_library_path(fresh_home))
+    services = fresh_home.path.parent / "services.conf"
+    services.write_text("[team]\nhost=example.invalid\nhostaddr=192.0.2.1\ndbname=production\nuser=bob\n")
+    hostile = HOSTILE | {"PGSERVICEFILE": str(services)} | _hostile_library_path(fresh_home)
+    kernel = fresh_home.kernel(environment=hostile)
     assert kernel("cluster.ensure()") == fresh_home.dsn
     kernel("import psycopg")
     query = f"psycopg.connect(cluster.dsn).execute({FACTS!r}).fetchone()"
-    kernel("os.environ.pop('PGOPTIONS')")  # libpq itself adds it to every connection
     assert kernel(query) == ["memkernel", "memkernel", "5432", "UTC", "ŻÓŁW"]
 
 
@@ -105,7 +109,7 @@ def _hostile_library_path(home: Home) -> dict[str, str]:
         pytest.param(("ordinary", None), "żółw ☃", id="ordinary-unicode"),
         pytest.param(("ordinary", None), "com,ma", id="ordinary-comma"),
         pytest.param(("ordinary", None), "x" * 100 + "/" + "y" * 120, id="ordinary-long"),
-        pytest.param(("ordinary", KINDS[2].values[0][1]), "a b,'c'/" + "ż" * 60, id="ordinary-postgres15"),
+        pytest.param(("ordinary", POSTGRES_15), "a b,'c'/" + "ż" * 60, id="ordinary-postgres15"),
         pytest.param(("root", None), "a b,'c'/" + "ż" * 60, id="root", marks=pytest.mark.as_root),
     ],
 )
@@ -113,8 +117,8 @@ def test_a_home_may_have_any_name(new_home: Callable[..., Home], kind: Kind, nam
     home = new_home(kind, name)
     assert home.running_kernel()("cluster.dsn") == home.dsn
     assert home.rows("SELECT 1") == [[1]]
-    assert home.place.socket_directory.stat().st_mode & 0o777 == 0o700
-    assert (home.place.socket_directory.parent == Path("/tmp")) == ("," in name or len(os.fsencode(name)) > 60)
+    assert home.socket_directory.stat().st_mode & 0o777 == 0o700
+    assert (home.socket_directory.parent == Path("/tmp")) == ("," in name or len(os.fsencode(name)) > 60)
 
 
 def test_a_home_with_bytes_that_are_no_text_gets_its_socket_elsewhere(new_home: Callable[..., Home]) -> None:
@@ -126,8 +130,8 @@ def test_a_home_with_bytes_that_are_no_text_gets_its_socket_elsewhere(new_home: 
 def test_a_full_disk_is_told_in_one_error_with_a_way_out(new_home: Callable[..., Home]) -> None:
     home = new_home()
     kernel = home.kernel()
-    # A limit on the size of files stands for the disk: it makes the same write fail, and needs no mount.
-    resource.prlimit(kernel.process.pid, resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
+    # A limit on the size of files stands for the disk: it makes the same writes fail, and needs no mount.
+    kernel("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))")
     with pytest.raises(RemoteError, match="did not start") as caught:
         kernel("cluster.ensure()")
     assert caught.value.kind == "ServerStartError"

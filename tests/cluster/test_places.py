@@ -92,10 +92,14 @@ def test_another_users_directory_is_no_private_directory(tmp_path: Path) -> None
 def test_a_disk_that_keeps_no_modes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "run").mkdir(mode=0o777)
     (tmp_path / "run").chmod(0o777)
-    monkeypatch.setattr(os, "fchmod", lambda *_: None)  # as FAT and some network disks do
+    monkeypatch.setattr(os, "fchmod", keep_no_mode)
     with pytest.raises(ServerStartError, match="does not keep owner and mode 0700") as caught:
         make_private(tmp_path / "run", *OWN)
     assert "MEMKERNEL_HOME" in caught.value.hint
+
+
+def keep_no_mode(*_: int) -> None:
+    """What chmod does on FAT and on some network disks."""
 
 
 # -- other hosts -------------------------------------------------------------------------------------
@@ -168,7 +172,7 @@ def test_this_machines_disk_is_known(tmp_path: Path) -> None:
 @pytest.mark.as_root
 def test_a_socket_directory_that_somebody_else_made_first_is_refused(new_home: Callable[..., Home]) -> None:
     home = new_home(("root", None), "com,ma")
-    home.place.socket_directory.mkdir()
-    os.chown(home.place.socket_directory, 12_345, 12_345)
+    home.socket_directory.mkdir()
+    os.chown(home.socket_directory, 12_345, 12_345)
     with pytest.raises(RemoteError, match="belongs to another user"):
         home.running_kernel()

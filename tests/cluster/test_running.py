@@ -261,7 +261,7 @@ def test_eight_kernels_are_told_the_same_error(home: Home) -> None:
 @pytest.mark.parametrize("kind", KINDS[1:2])
 def test_a_server_whose_socket_was_deleted_is_told_with_a_way_out(home: Home) -> None:
     kernel = home.running_kernel()
-    for file in home.place.socket_directory.iterdir():
+    for file in home.socket_directory.iterdir():
         file.unlink()
     with pytest.raises(RemoteError, match="does not answer") as caught:
         kernel("cluster.ensure(timeout_s=0.5)")

@@ -14,6 +14,7 @@ from memkernel.cluster import supervisor, trouble
 from memkernel.cluster.environment import for_postgres, for_supervisor
 from memkernel.cluster.places import Place
 from memkernel.cluster.supervisor import command_line, is_postmaster, is_supervised, lock, read_pid_file
+from tests.cluster.homes import wait_until
 
 SUPERVISOR = Path(supervisor.__file__)
 
@@ -61,7 +62,7 @@ def test_a_process_is_known_by_its_arguments(look: str) -> None:
     """psutil is how it is done on macOS; it must see the same."""
     process = subprocess.Popen(["sleep", "600"])
     try:
-        assert [part for part in getattr(supervisor, look)(process.pid) if part] == [b"sleep", b"600"]
+        wait_until(lambda: getattr(supervisor, look)(process.pid)[:2] == [b"sleep", b"600"])
         process.kill()
         while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             pass
