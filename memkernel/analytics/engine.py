@@ -24,7 +24,7 @@ from memkernel.errors import QueryError
 
 MAX_ROWS: Final = 1_000_000
 
-_WALLS: Final[dict[str, str | bool | int | float | list[str]]] = {
+WALLS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -68,7 +68,7 @@ class Engine:
     """One query's DuckDB. All but `stop` belongs to one thread."""
 
     def __init__(self) -> None:
-        self._connection = duckdb.connect(":memory:", config=_WALLS)
+        self._connection = duckdb.connect(":memory:", config=WALLS)
         self._stopped = False
 
     def answer(self, source: Source, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> Answer:
@@ -118,6 +118,7 @@ class Engine:
     def _run(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> Answer:
         # The last wall: whatever the guard may have missed cannot write either.
         self._connection.execute("BEGIN TRANSACTION READ ONLY")
+        self._go_on()
         self._connection.execute(sql, parameters)
         description = self._connection.description
         return Answer(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import date, datetime
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import pandas as pd
@@ -22,6 +23,7 @@ _DTYPES: Final[dict[type, tuple[Any, Any]]] = {
     int: ("int64", "Int64"),
     float: ("float64", "float64"),
     datetime: ("datetime64[us, UTC]", "datetime64[us, UTC]"),
+    date: ("datetime64[us]", "datetime64[us]"),
 }
 
 
@@ -49,10 +51,11 @@ def frame(records: Iterable[Any], kind: Kinds | None = None) -> pd.DataFrame:
 
 
 def series(values: Sequence[Any], value_type: type | None, *, nullable: bool = True) -> pd.Series[Any]:
-    """A column of values of one type; None is a gap. Other types stay objects."""
-    if value_type not in _DTYPES:
-        return pd.Series(values, dtype="object")
-    return pd.Series(values, dtype=_DTYPES[value_type][nullable])
+    """A column of values of one type; None is a gap. Other types stay objects, and so does what a type cannot hold."""
+    if value_type in _DTYPES:
+        with suppress(OverflowError, TypeError, ValueError):
+            return pd.Series(values, dtype=_DTYPES[value_type][nullable])
+    return pd.Series(values, dtype="object")
 
 
 def _kinds(rows: list[Any], kind: Kinds | None) -> list[type]:
@@ -88,14 +91,21 @@ def _merge(found: list[_Column | None]) -> _Column:
 
 
 def _columns(kind: type, above: _Path = (), *, nullable: bool = False) -> Iterator[tuple[_Path, _Column]]:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     for field in dataclasses.fields(kind):
-        value_type, optional = _plain_type(hints[field.name])
+        value_type, optional = _plain_type(hints.get(field.name))
         path = (*above, field.name)
         if dataclasses.is_dataclass(value_type):
             yield from _columns(value_type, path, nullable=nullable or optional)
         else:
             yield path, _Column(value_type, nullable or optional)
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(kind)
+    except NameError:  # a name that only the type checker imports
+        return {}
 
 
 def _plain_type(hint: Any) -> tuple[type | None, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from html import escape
 from typing import Any, Final
 
@@ -34,6 +34,8 @@ _VALUE_TYPES: Final[Mapping[str, type]] = {
     "UINTEGER": int,
     "HUGEINT": int,
     "TIMESTAMP WITH TIME ZONE": datetime,
+    "TIMESTAMP": date,
+    "DATE": date,
 }
 
 

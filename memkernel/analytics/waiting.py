@@ -27,20 +27,24 @@ def interruptibly(work: Callable[[], T], stop: Callable[[], None]) -> T:
         Exception: what the work raised.
     """
     future: Future[T] = Future()
-    threading.Thread(target=_fulfil, args=(future, work), name="memkernel-sql", daemon=True).start()
+    # Not thread.join: before Python 3.12, one that is interrupted takes the thread for ended.
     try:
+        threading.Thread(target=_fulfil, args=(future, work), name="memkernel-sql", daemon=True).start()
         while not wait([future], timeout=_LOOK_S).done:
             pass
     except KeyboardInterrupt:
+        stop()
+        future.cancel()  # work that has not begun never will
         deadline = time.monotonic() + _GRACE_S
-        while not future.done() and time.monotonic() < deadline:
+        while not wait([future], timeout=_REPEAT_S).done and time.monotonic() < deadline:
             stop()
-            wait([future], timeout=_REPEAT_S)
         raise
     return future.result()
 
 
 def _fulfil(future: Future[T], work: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
     try:
         future.set_result(work())
     except BaseException as error:  # the waiting thread raises it

@@ -1,0 +1,109 @@
+"""A source of rows that were never in a database: what the SQL engine does is seen without one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from memkernel.analytics.tables import Row
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+_STORE: dict[str, Any] = {
+    "id": "memstore_1",
+    "name": "Team notes",
+    "description": "",
+    "metadata": {"team": "é", "quote": '"'},
+    "head_seq": 4,
+    "head_at": NOON,
+    "pruned_through_seq": 0,
+    "memory_count": 2,
+    "created_at": NOON,
+    "updated_at": NOON,
+    "archived_at": None,
+    "workspace_id": "default",
+}
+
+
+def _memory(number: int, path: str, content: str) -> dict[str, Any]:
+    return {
+        "memory_store_id": "memstore_1",
+        "id": f"mem_{number}",
+        "path": path,
+        "memory_version_id": f"memver_{number}",
+        "content": content,
+        "content_sha256": "ab" * 32,
+        "content_size_bytes": len(content.encode()),
+        "created_at": NOON,
+        "updated_at": NOON + timedelta(hours=number),
+    }
+
+
+def _version(seq: int, memory: int, operation: str, path: str | None, content: str | None) -> dict[str, Any]:
+    return {
+        "memory_store_id": "memstore_1",
+        "id": f"memver_{seq}",
+        "seq": seq,
+        "ordinal": seq,
+        "memory_id": f"mem_{memory}",
+        "operation": operation,
+        "path": path,
+        "content": content,
+        "content_sha256": None if content is None else "ab" * 32,
+        "content_size_bytes": None if content is None else len(content.encode()),
+        "created_at": NOON + timedelta(minutes=seq),
+        "created_by_type": "user_actor",
+        "created_by_id": "user_ann",
+        "redacted_at": NOON if path is None else None,
+        "redacted_by_type": "user_actor" if path is None else None,
+        "redacted_by_id": "user_ann" if path is None else None,
+    }
+
+
+MADE: Mapping[str, Sequence[dict[str, Any]]] = {
+    "memory_stores": [_STORE],
+    "memories": [_memory(1, "/units.md", "SI\0 units\n"), _memory(2, "/notes/été.md", "")],
+    "memory_versions": [
+        _version(1, 1, "created", None, None),
+        _version(2, 1, "modified", "/units.md", "SI\0 units\n"),
+        _version(3, 2, "created", "/notes/été.md", ""),
+        _version(4, 3, "deleted", "/old.md", None),
+    ],
+    "run_changes": [{"memory_store_id": "memstore_1", "seq": 2, "run_id": "run_1", "tool_use_id": "toolu_1"}],
+}
+
+
+class MadeRows:
+    """The rows above; `asked` is what the last query asked for."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, tuple[str, ...]] = {}
+
+    def dump(self, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str, Iterator[Row]]]:
+        """The named columns of the named tables."""
+        self.asked = {table: tuple(columns) for table, columns in tables.items()}
+        for table, columns in tables.items():
+            yield table, (tuple(row[column] for column in columns) for row in MADE[table])
+
+
+class EndlessRows:
+    """A history that does not end. `begun`: it is being read; `closed`: the reading was ended properly."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.closed = False
+
+    def dump(self, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str, Iterator[Row]]]:
+        """The first made version, again and again."""
+        try:
+            for table, columns in tables.items():
+                yield table, self._endless(tuple(MADE[table][0][column] for column in columns))
+        finally:
+            self.closed = True
+
+    def _endless(self, row: Row) -> Iterator[Row]:
+        self.begun.set()
+        while True:
+            yield row
