@@ -1,4 +1,4 @@
-"""Tagged ids: mint and check. A UUID version 7 (RFC 9562) inside, so that ids sort by time."""
+"""Tagged ids: mint and recognise. A UUID version 7 (RFC 9562) inside, so that ids sort by time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import re
 import threading
 import time
 from typing import Final, Literal
-
-from memkernel.errors import InvalidInputError
 
 Tag = Literal["memstore", "mem", "memver", "sesn", "run", "user", "apikey"]
 
@@ -47,14 +45,3 @@ def is_id(tag: Tag, text: str) -> bool:
     """Whether the text has the form of an id of this kind; says nothing of its existence."""
     head, _, body = text.partition("_")
     return head == tag and _BODY.fullmatch(body) is not None
-
-
-def check(tag: Tag, text: str) -> str:
-    """The text, if it has the form of an id of this kind.
-
-    Raises:
-        InvalidInputError: it has not.
-    """
-    if not is_id(tag, text):
-        raise InvalidInputError(f"{text!r} is not a {tag}_ id")
-    return text

@@ -98,7 +98,7 @@ class Store:
         )
         if found or prefix == "/":
             return found
-        return Records([self._memory_or_missing(path)], kind=Memory)
+        return Records([self._memory_or_missing(path.rstrip("/"))], kind=Memory)
 
     def _memory_or_missing(self, path: str) -> Memory:
         try:
