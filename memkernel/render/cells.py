@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from html import escape
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
-from memkernel.render.marks import cut, html_text, one_line
+from memkernel.render.marks import cut, html_line, one_line
 
-TEXT_WIDTH: Final = 60
-HTML_WIDTH: Final = 200
+TEXT_CHARACTERS: Final = 60
+HTML_CHARACTERS: Final = 200
 
 
 class Cell(NamedTuple):
@@ -71,20 +69,20 @@ def cell_of(value: object) -> Cell:
         return Cell(str(value), is_number=True)
     if isinstance(value, datetime):
         return Cell(_exact(value), value.isoformat())
-    if isinstance(value, Mapping | list | tuple):
-        return Cell(json.dumps(_plain(cast(object, value)), ensure_ascii=False, default=str))
     return Cell(str(value))
 
 
-def cell_text(value: object) -> str:
-    """The cell on one line, at most 60 characters."""
-    return cut(one_line(cut(cell_of(value).text, TEXT_WIDTH * 2)), TEXT_WIDTH)
+def cell_text(value: object, most: int = TEXT_CHARACTERS) -> str:
+    """The cell on one line, at most so many characters."""
+    return cut(one_line(cell_of(value).text[: 2 * most]), most)
 
 
-def cell_html(value: object) -> str:
-    """The cell's content, at most 200 characters."""
+def cell_html(value: object, most: int = HTML_CHARACTERS) -> str:
+    """The cell's content on one line of HTML, at most so many characters."""
+    if value is None:
+        return '<span class="faint">NULL</span>'
     cell = cell_of(value)
-    text = html_text(cut(cell.text, HTML_WIDTH).replace("\n", "↵").replace("\t", "␉"))
+    text = html_line(cell.text, most)
     titled = f'<span title="{escape(cell.title)}">{text}</span>' if cell.title else text
     return f"<code>{titled}</code>" if cell.is_code and text else titled
 
@@ -92,10 +90,3 @@ def cell_html(value: object) -> str:
 def _exact(time: datetime) -> str:
     utc = time.astimezone(UTC) if time.tzinfo else time
     return utc.replace(tzinfo=None).isoformat(" ", "milliseconds").removesuffix(".000")
-
-
-def _plain(value: object) -> object:
-    """A mapping with keys that JSON takes; what is inside is left to `default=str`."""
-    if isinstance(value, Mapping):
-        return {str(key): inside for key, inside in cast("Mapping[object, object]", value).items()}
-    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from memkernel.render.marks import cut, html_text, visible
+from memkernel.render.marks import cut, html_cut, visible
 from memkernel.render.style import first_lines, fitting, framed
 
 LINE_CHARACTERS: Final = 2_000
@@ -26,7 +26,7 @@ def headed_html(head: str, content: str | None) -> str:
     if content is None:
         return framed(top)
     lines = _lines(content)
-    shown = fitting((f"{html_text(cut(line, LINE_CHARACTERS))}\n" for line in lines), beside=len(top.encode()))
+    shown = fitting((f"{html_cut(line, LINE_CHARACTERS)}\n" for line in lines), beside=len(top.encode()))
     more = f"{len(shown):,} of {len(lines):,} lines shown" if len(shown) < len(lines) else ""
     return framed(
         top, f'<pre tabindex="0"><span>{"".join(shown)}</span></pre>', f'<p class="faint">{more}</p>' if more else ""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from memkernel.render.marks import cut, html_text, one_line, visible
+from memkernel.render.marks import cut, html_cut, html_text, one_line, visible
 from memkernel.render.style import TEXT_LINES, first_lines, fitting, framed
-from memkernel.textdiff import Hunk, Row, Span, TextDiff
+from memkernel.textdiff import Row, TextDiff
 
 LINE_CHARACTERS: Final = 2_000
+NEAR_CHARACTERS: Final = 120
 
 _ELEMENTS: Final = {"+": "ins", "-": "del"}
 _CLASSES: Final = {"+": "came", "-": "went"}
@@ -55,12 +56,12 @@ def diff_html(found: TextDiff | None, title: str, change: str, notes: Sequence[s
     """
     counts = f" · {summary(found)}" if found else ""
     head = f"<p><strong>{html_text(title)}</strong> {html_text(change)}{counts}</p>"
-    head += "".join(f'<p class="alert">{html_text(note)}</p>' for note in notes)
-    rows = list(_rows(found)) if found else []
-    shown = fitting(rows, beside=len(head.encode()))
-    more = f"{len(shown):,} of {len(rows):,} lines shown" if len(shown) < len(rows) else ""
-    lines = f'<pre tabindex="0">{"".join(shown)}</pre>' if rows else ""
-    return framed(head, lines, f'<p class="faint">{more}</p>' if more else "")
+    head += "".join(f"<p>{html_text(note)}</p>" for note in notes)
+    shown = fitting(_rows(found), beside=len(head.encode())) if found else []
+    total = _row_count(found) if found else 0
+    lines = f'<pre tabindex="0">{"".join(shown)}</pre>' if total else ""
+    more = f'<p class="faint">{len(shown):,} of {total:,} lines shown</p>' if len(shown) < total else ""
+    return framed(head, lines, more)
 
 
 def summary(found: TextDiff) -> str:
@@ -72,40 +73,62 @@ def summary(found: TextDiff) -> str:
 
 
 def _rows(found: TextDiff) -> Iterator[str]:
-    end = 1
-    for hunk in found.hunks:
-        yield from _fold(_first(hunk) - end)
-        yield from map(_row, hunk.rows())
-        end = _first(hunk) + hunk.old_count
-    if found.hunks:
-        yield from _fold(found.old_count + 1 - end)
+    for fold, hunk in zip(_folds(found), [*found.hunks, None], strict=True):
+        if fold:
+            yield f'<em class="fold">  ⋯ {fold:,} unchanged line{"" if fold == 1 else "s"}\n</em>'
+        yield from map(_row, hunk.rows() if hunk else ())
 
 
-def _first(hunk: Hunk) -> int:
-    return hunk.old_start + (not hunk.old_count)
+def _row_count(found: TextDiff) -> int:
+    """How many rows `_rows` has, without making them."""
+    return sum(map(bool, _folds(found))) + sum(hunk.old_count for hunk in found.hunks) + found.added
 
 
-def _fold(count: int) -> Iterator[str]:
-    if count > 0:
-        yield f'<em class="fold">  ⋯ {count:,} unchanged line{"" if count == 1 else "s"}\n</em>'
+def _folds(found: TextDiff) -> list[int]:
+    """How many equal lines lie before each hunk, and after the last one; nothing differs: no line is folded."""
+    if not found.hunks:
+        return [0]
+    starts = [hunk.old_start - bool(hunk.old_count) for hunk in found.hunks]
+    ends = [start + hunk.old_count for start, hunk in zip(starts, found.hunks, strict=True)]
+    return [start - end for start, end in zip([*starts, found.old_count], [0, *ends], strict=True)]
 
 
 def _row(row: Row) -> str:
-    end = "" if row.text.endswith("\n") else "  (no newline at the end)"
+    end = "" if row.text.endswith("\n") else " (no newline at the end)"
     if row.sign == " ":
         return f"<span>  {_text(row)}{end}\n</span>"
-    sign = "−" if row.sign == "-" else "+"
-    if not row.spans:
-        element = _ELEMENTS[row.sign]
-        return f"<{element}>{sign} {_text(row)}{end}\n</{element}>"
-    words = "".join(_span(span, _ELEMENTS[row.sign]) for span in row.spans)
-    return f'<span class="{_CLASSES[row.sign]}">{sign} {words}{end}\n</span>'
+    kind = f"{_CLASSES[row.sign]} words" if row.spans else _CLASSES[row.sign]
+    changed = _words(row) if row.spans else _element(row.sign, _text(row))
+    return f'<span class="{kind}">{row.sign} {changed}{end}\n</span>'
 
 
 def _text(row: Row) -> str:
-    return html_text(cut(row.text.removesuffix("\n"), LINE_CHARACTERS))
+    return html_cut(row.text.removesuffix("\n"), LINE_CHARACTERS)
 
 
-def _span(span: Span, element: str) -> str:
-    text = html_text(cut(span.text, LINE_CHARACTERS))
-    return f"<{element}>{text}</{element}>" if span.changed else text
+def _words(row: Row) -> str:
+    """The line with its changed words. Of a long one the words around them, as far as there is room."""
+    parts: list[str] = []
+    left = LINE_CHARACTERS
+    for index, (text, changed) in enumerate(row.spans):
+        if changed:
+            parts.append(_element(row.sign, html_cut(text, LINE_CHARACTERS // 2)))
+        else:
+            parts.append(
+                html_cut(_near(text, is_first=index == 0, is_last=index == len(row.spans) - 1), LINE_CHARACTERS)
+            )
+        left -= len(parts[-1])
+        if left < 0:
+            return "".join([*parts, "…"])
+    return "".join(parts)
+
+
+def _near(text: str, *, is_first: bool, is_last: bool) -> str:
+    """Of a long stretch of equal words those beside a change."""
+    if len(text) <= 3 * NEAR_CHARACTERS:
+        return text
+    return ("" if is_first else text[:NEAR_CHARACTERS]) + " … " + ("" if is_last else text[-NEAR_CHARACTERS:])
+
+
+def _element(sign: str, html: str) -> str:
+    return f"<{_ELEMENTS[sign]}>{html}</{_ELEMENTS[sign]}>"

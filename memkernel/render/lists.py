@@ -79,11 +79,10 @@ def _(record: MemoryVersion) -> Mapping[str, object]:
     return {
         "version": Cell(f"v{record.ordinal}", f"change {record.seq} of the store"),
         "path": code(record.path),
-        "operation": record.operation,
+        "operation": f"{record.operation}, redacted" if record.redacted_at else record.operation,
         "size": size(record.content_size_bytes),
         "by": Cell(record.created_by.id, record.created_by.type) if record.created_by else Cell(""),
         "time": moment(record.created_at),
-        **({"redacted": moment(record.redacted_at)} if record.redacted_at else {}),
         "id": code(record.id),
     }
 

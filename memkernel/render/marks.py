@@ -26,7 +26,8 @@ _JOINERS: Final = rf"(?<!{_SEEN})[\u200c\u200d]|[\u200c\u200d](?!{_SEEN})"
 _SELECTORS: Final = rf"(?<!{_SEEN})(?<![#*0-9])[\ufe00-\ufe0f]|(?<=\ufe0f)[\ufe00-\ufe0f]"
 
 _INVISIBLE: Final = re.compile(f"[{_CONTROLS}{_SPACES}{_FORMATS}{_FILLERS}{_SURROGATES}]|{_JOINERS}|{_SELECTORS}")
-_IN_ONE_LINE: Final = str.maketrans({"\n": "↵", "\t": "␉"})
+_IN_ONE_LINE: Final = str.maketrans({"\n": "↵", "\t": "⇥"})
+_KNOWN: Final = {0x00: "NUL", 0x07: "BEL", 0x08: "BS", 0x0C: "FF", 0x0D: "CR", 0x1B: "ESC", 0x7F: "DEL"}
 
 
 def visible(text: str) -> str:
@@ -44,6 +45,19 @@ def html_text(text: str) -> str:
     return _INVISIBLE.sub(lambda found: _html_mark(found[0]), escape(text))
 
 
+def html_cut(text: str, most: int) -> str:
+    """At most so many characters as HTML; fewer where marks and escapes make that longer than three times `most`."""
+    kept = most
+    while len((html := html_text(cut(text, kept))).encode()) > 3 * most and kept > 1:
+        kept //= 2
+    return html
+
+
+def html_line(text: str, most: int) -> str:
+    """The same, on one line."""
+    return html_cut(text, most).translate(_IN_ONE_LINE)
+
+
 def cut(text: str, most: int) -> str:
     """The text, or its beginning and an ellipsis where it has more than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -51,11 +65,9 @@ def cut(text: str, most: int) -> str:
 
 def _mark(character: str) -> str:
     code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)
     if unicodedata.category(character) == "Zs":
         return "␣"
-    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+    return f"⟨{_KNOWN.get(code, f'U+{code:04X}')}⟩"
 
 
 def _html_mark(character: str) -> str:

@@ -41,30 +41,33 @@ DARK: Final = {
 """The pairs that meet: text and faint on page, head, came, went, their words, badge; alert on page."""
 
 _RULES: Final = """\
-.memkernel{color:var(--text);background:var(--page);font:13px/1.5 system-ui,sans-serif;padding:2px 4px}
+.memkernel{color:var(--text);background:var(--page);font:13px/1.5 system-ui,sans-serif;padding:2px 4px;overflow-x:auto}
 .memkernel p{margin:4px 0}
 .memkernel table{border-collapse:collapse;margin:4px 0!important;font-size:inherit;table-layout:auto}
-.memkernel caption{text-align:left;font-weight:600;padding:2px 0;caption-side:top}
-.memkernel tr:is(tr,:hover,:nth-child(n)){background:var(--page)!important;color:var(--text)}
-.memkernel :is(th,td){text-align:left!important;vertical-align:top;padding:3px 18px 3px 0;border:0;\
-border-bottom:1px solid var(--line);overflow-wrap:anywhere;max-width:70ch}
-.memkernel th{font-weight:600;white-space:nowrap}
-.memkernel :is(td,th).n{text-align:right!important;white-space:nowrap;font-variant-numeric:tabular-nums}
+.memkernel caption{text-align:left;font-weight:600;padding:2px 0}
+.memkernel tr:nth-child(n),.memkernel tr:nth-child(n):hover{color:var(--text);background:var(--page)!important}
+.memkernel :is(th,td){text-align:left!important;vertical-align:top;padding:3px 20px 3px 0;white-space:nowrap;\
+border:0;border-bottom:1px solid var(--line)}
+.memkernel :is(th,td).n{text-align:right!important;font-variant-numeric:tabular-nums}
+.memkernel td.w{white-space:normal;overflow-wrap:anywhere;min-width:24em;max-width:48em}
 .memkernel :is(pre,code){font:12px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;\
-color:var(--text);background:var(--page);padding:0;border:0;border-radius:0}
-.memkernel pre{border:1px solid var(--line);border-radius:4px;padding:6px 0;margin:4px 0;max-height:34em;overflow:auto;\
+color:inherit;background:inherit!important;padding:0!important;border:0}
+.memkernel pre{border:1px solid var(--line);border-radius:4px;margin:4px 0;max-height:34em;overflow:auto;\
 white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal}
 .memkernel pre>*{display:block;padding:0 10px}
-.memkernel :is(ins,del){text-decoration:none}
-.memkernel .came,.memkernel pre>ins{color:var(--text);background:var(--came)}
-.memkernel .went,.memkernel pre>del{color:var(--text);background:var(--went)}
-.memkernel .came ins{color:var(--text);background:var(--came-word);border-radius:2px}
-.memkernel .went del{color:var(--text);background:var(--went-word);border-radius:2px}
+.memkernel pre>:first-child{padding-top:5px}
+.memkernel pre>:last-child{padding-bottom:5px}
+.memkernel :is(ins,del){text-decoration:none;color:inherit;background:inherit}
+.memkernel .came{color:var(--text);background:var(--came)}
+.memkernel .went{color:var(--text);background:var(--went)}
+.memkernel .words ins{color:var(--text);background:var(--came-word);border-radius:2px}
+.memkernel .words del{color:var(--text);background:var(--went-word);border-radius:2px}
 .memkernel .fold{color:var(--faint);background:var(--head);font-style:normal}
 .memkernel .faint{color:var(--faint);background:var(--page)}
 .memkernel .alert{color:var(--alert);background:var(--page)}
 .memkernel .badge{color:var(--text);background:var(--badge);border-radius:8px;padding:1px 8px}
-.memkernel [title]{text-decoration:none;cursor:inherit}
+.memkernel blockquote{margin:4px 0;padding:0 10px;border-left:3px solid var(--line);color:inherit;background:inherit}
+.memkernel summary{cursor:pointer}
 @media(forced-colors:active),(prefers-contrast:more){.memkernel ins{text-decoration:underline}\
 .memkernel del{text-decoration:line-through}}
 """

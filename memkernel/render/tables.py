@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import Final
 
-from memkernel.render.cells import cell_html, cell_of, cell_text
-from memkernel.render.marks import html_text, one_line
+from memkernel.render.cells import HTML_CHARACTERS, cell_html, cell_of, cell_text
+from memkernel.render.marks import html_line, one_line
 from memkernel.render.style import fitting, framed
 
 Rows = Sequence[Sequence[object]]
+
+COLUMNS: Final = 40
+HEAD_CHARACTERS: Final = 60
+FACT_CHARACTERS: Final = 1_100
+WRAPPED: Final = 48
+"""A cell with more characters than this may take several lines in HTML."""
 
 
 def table_text(columns: Sequence[str], rows: Rows, total: int | None = None) -> str:
@@ -22,43 +29,45 @@ def table_text(columns: Sequence[str], rows: Rows, total: int | None = None) -> 
     """
     if not columns:
         return "(none)"
-    head = [one_line(column) for column in columns]
-    body = [[cell_text(value) for value in row] for row in rows]
+    head = [cell_text(column) for column in columns[:COLUMNS]]
+    body = [[cell_text(value) for value in row[:COLUMNS]] for row in rows]
     widths = [max(map(_width, column)) for column in zip(head, *body, strict=True)]
-    numbers = _number_columns(len(columns), rows)
+    numbers = _number_columns(len(head), rows)
     lines = [_line(head, widths, numbers), _line(["─" * width for width in widths], widths, numbers)]
     lines += [_line(row, widths, numbers) for row in body]
-    return "\n".join([*lines, *_count(len(rows), _total(rows, total))])
+    return "\n".join([*lines, *_count(len(rows), _total(rows, total)), *_column_count(columns)])
 
 
-def table_html(columns: Sequence[str], rows: Rows, total: int | None = None, caption: str = "") -> str:
+def table_html(columns: Sequence[str], rows: Rows, total: int | None = None) -> str:
     """The same as HTML; of long rows only as many as have room in 24 KB."""
     if not columns:
         return framed('<p class="faint">(none)</p>')
-    numbers = _number_columns(len(columns), rows)
+    numbers = _number_columns(len(columns[:COLUMNS]), rows)
     head = "".join(
-        f'<th scope="col"{_class(is_number)}>{html_text(name)}</th>'
-        for name, is_number in zip(columns, numbers, strict=True)
+        f'<th scope="col"{_class("n" if is_number else "")}>{html_line(name, HEAD_CHARACTERS)}</th>'
+        for name, is_number in zip(columns[:COLUMNS], numbers, strict=True)
     )
-    shown = fitting((_row(row, numbers) for row in rows), beside=len(head.encode()) + len(caption.encode()))
-    title = f"<caption>{html_text(caption)}</caption>" if caption else ""
-    table = f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{''.join(shown)}</tbody></table>"
-    count = "".join(_count(len(shown), _total(rows, total)))
+    shown = fitting((_row(row, numbers) for row in rows), beside=len(head.encode()))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(shown)}</tbody></table>"
+    count = ", ".join([*_count(len(shown), _total(rows, total)), *_column_count(columns)])
     return framed(table, f'<p class="faint">{count}</p>' if count else "")
 
 
 def facts_text(title: str, facts: Iterable[tuple[str, object]]) -> str:
     """Names and values, one a line, under a title."""
-    pairs = [(one_line(name), cell_text(value)) for name, value in facts]
+    pairs = [(cell_text(name), cell_text(value, FACT_CHARACTERS)) for name, value in facts]
     width = max((_width(name) for name, _ in pairs), default=0)
     return "\n".join([one_line(title), *(f"  {_padded(name, width)}  {value}".rstrip() for name, value in pairs)])
 
 
 def facts_html(title: str, facts: Iterable[tuple[str, object]]) -> str:
     """The same as HTML."""
-    rows = (f'<tr><th scope="row">{html_text(name)}</th><td>{cell_html(value)}</td></tr>' for name, value in facts)
-    body = "".join(fitting(rows, beside=len(title.encode())))
-    return framed(f"<table><caption>{html_text(title)}</caption><tbody>{body}</tbody></table>")
+    caption = f"<caption>{html_line(title, FACT_CHARACTERS)}</caption>"
+    rows = (
+        f'<tr><th scope="row">{html_line(name, HEAD_CHARACTERS)}</th>{_td(value, most=FACT_CHARACTERS)}</tr>'
+        for name, value in facts
+    )
+    return framed(f"<table>{caption}<tbody>{''.join(fitting(rows, beside=len(caption.encode())))}</tbody></table>")
 
 
 def _total(rows: Rows, total: int | None) -> int:
@@ -71,10 +80,15 @@ def _count(shown: int, total: int) -> list[str]:
     return [f"{shown:,} of {total:,} shown"] if shown < total else []
 
 
+def _column_count(columns: Sequence[str]) -> list[str]:
+    return [f"{COLUMNS} of {len(columns):,} columns shown"] if len(columns) > COLUMNS else []
+
+
 def _number_columns(count: int, rows: Rows) -> list[bool]:
     """Which columns hold numbers, gaps aside: their heads stand at the right as well."""
-    cells = [[cell_of(row[column]) for row in rows if row[column] is not None] for column in range(count)]
-    return [bool(column) and all(cell.is_number for cell in column) for column in cells]
+    columns = [[cell_of(row[column]) for row in rows if row[column] is not None] for column in range(count)]
+    present = [[cell for cell in column if cell.text] for column in columns]
+    return [bool(column) and all(cell.is_number for cell in column) for column in present]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], numbers: Sequence[bool]) -> str:
@@ -101,9 +115,14 @@ def _columns(character: str) -> int:
 
 
 def _row(row: Sequence[object], numbers: Sequence[bool]) -> str:
-    cells = (f"<td{_class(is_n)}>{cell_html(value)}</td>" for value, is_n in zip(row, numbers, strict=True))
+    cells = (_td(value, is_number=is_n) for value, is_n in zip(row[:COLUMNS], numbers, strict=True))
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _class(is_number: bool) -> str:
-    return ' class="n"' if is_number else ""
+def _td(value: object, *, is_number: bool = False, most: int = HTML_CHARACTERS) -> str:
+    kind = "n" if is_number else "w" if len(cell_of(value).text) > WRAPPED else ""
+    return f"<td{_class(kind)}>{cell_html(value, most)}</td>"
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""

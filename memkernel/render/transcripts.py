@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from memkernel.render.marks import cut, html_text, one_line, visible
+from memkernel.render.marks import cut, html_cut, html_line, html_text, one_line, visible
 from memkernel.render.style import TEXT_LINES, fitting_ends, framed, line_ends
 
 EntryKind = Literal["prompt", "text", "thinking", "tool", "notice"]
@@ -14,7 +14,7 @@ EntryKind = Literal["prompt", "text", "thinking", "tool", "notice"]
 RESULT_LINES: Final = 6
 LINE_CHARACTERS: Final = 400
 DETAIL_CHARACTERS: Final = 3_000
-SAID_CHARACTERS: Final = 6_000
+SAID_CHARACTERS: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _thinking_html(entry: TranscriptEntry) -> str:
 def _tool_html(entry: TranscriptEntry) -> str:
     time = "" if entry.duration_s is None else f" · {_duration(entry.duration_s)}"
     state = '<strong class="alert">error</strong> ' if entry.is_error else ""
-    call = f"→ <code>{html_text(cut(entry.text, LINE_CHARACTERS))}</code> {state}"
+    call = f"→ <code>{html_line(entry.text, LINE_CHARACTERS)}</code> {state}"
     details = "".join(f"<pre><span>{_detail(text)}</span></pre>" for text in (entry.arguments, entry.result) if text)
     return f'<details><summary>{call}<span class="faint">{time}</span></summary>{details}</details>'
 
@@ -140,11 +140,11 @@ _HTML: Final[dict[EntryKind, Callable[[TranscriptEntry], str]]] = {
 
 
 def _said(text: str) -> str:
-    return html_text(cut(text, SAID_CHARACTERS)).replace("\n", "<br>")
+    return html_cut(text, SAID_CHARACTERS).replace("\n", "<br>")
 
 
 def _detail(text: str) -> str:
-    return html_text(cut(text, DETAIL_CHARACTERS))
+    return html_cut(text, DETAIL_CHARACTERS)
 
 
 def _duration(seconds: float) -> str:
