@@ -140,6 +140,7 @@ def _execute(notebook: Path, environment: dict[str, str]) -> int:
         nbformat.read(notebook, as_version=4),
         timeout=300,
         resources={"metadata": {"path": str(notebook.parent)}},
+        extra_arguments=["--log-level=ERROR"],  # the kernel's own remarks are no part of the tour
         on_cell_executed=_print_cell,
     )
     try:
