@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from memkernel import ids
-from memkernel.agent import conversation
+from memkernel.agent import conversation, transcript
 from memkernel.agent.conversation import Message
 from memkernel.agent.events import Event, RunEnded, Sink, Status, TextDelta, ThinkingDelta, Usage
 from memkernel.models import MemoryVersion
@@ -114,11 +114,7 @@ class Run:
         return f"<Run {self.id} {self.status}, {turns}, {self.usage}>"
 
     def __str__(self) -> str:
-        from memkernel.agent import transcript
-
         return transcript.as_text(self.events)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        from memkernel.agent import transcript
-
         return {"text/plain": str(self), "text/html": transcript.as_html(self.events)}

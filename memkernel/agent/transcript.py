@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
@@ -19,7 +18,7 @@ from memkernel.agent.events import (
     TurnEnded,
     TurnStarted,
 )
-from memkernel.render import TranscriptEntry, transcript_html, transcript_text
+from memkernel.render import TranscriptEntry, transcript_html, transcript_text, visible
 
 BADGE = "scripted, not a language model"
 
@@ -33,7 +32,6 @@ _ENDINGS = {
     "max_tokens": "cut off",
 }
 _PREVIEW_LINES, _PREVIEW_CHARS = 6, 160
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def as_text(events: Sequence[Event]) -> str:
@@ -161,7 +159,7 @@ class TextTranscript:
     def _write(self, text: str) -> None:
         if text:
             # What a model or a memory says must not move the cursor or retitle the terminal.
-            self._out.write(_CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text))
+            self._out.write(visible(text))
             self._at_line_start = text.endswith("\n")
 
 

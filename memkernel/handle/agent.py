@@ -118,6 +118,9 @@ class Agent:
         """
         from memkernel.agent import loop
 
+        def saved(tool_use_id: str) -> bool:
+            return bool(self._changes(run.id, tool_use_id))
+
         with self._alone():
             run = self.last_run = self._new_run(_checked(prompt))
             if sink is not None:
@@ -125,7 +128,7 @@ class Agent:
             if show:
                 _show(run)
             try:
-                loop.play(run, replace(self._request, saved=lambda call: bool(self._changes(run.id, call))))
+                loop.play(run, replace(self._request, saved=saved))
             finally:
                 self.messages = run.conversation
         return run

@@ -134,10 +134,9 @@ def test_hostile_text_is_escaped() -> None:
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
-    assert printed(TextDelta("a\x1b]0;title\x07b\r"), returned("\x1b[2J")) == [
-        "a\\x1b]0;title\\x07b\\x0d",
-        "  │ \\x1b[2J",
-    ]
+    text = "".join(printed(TextDelta("a\x1b]0;title\x07b\r"), returned("\x1b[2J")))
+    assert not {"\x1b", "\x07", "\r"} & set(text)
+    assert "]0;title" in text
 
 
 def test_before_anything_has_happened_it_can_be_read_too() -> None:

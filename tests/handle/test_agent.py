@@ -262,7 +262,11 @@ def test_in_a_terminal_a_run_is_printed_as_it_goes(store: mk.Store) -> None:
 
 def test_a_presenter_is_handed_the_run_before_its_first_event(store: mk.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Event] = []
-    monkeypatch.setattr(present, "_presenters", {Run: lambda run: run.subscribe(seen.append)})
+
+    def follow(run: Run) -> None:
+        run.subscribe(seen.append)
+
+    monkeypatch.setattr(present, "_presenters", {Run: follow})
     out = io.StringIO()
     with redirect_stdout(out):
         mk.Agent("scripted", store=store).run("Hello")
