@@ -6,7 +6,6 @@ import io
 from typing import Any
 
 import pytest
-from memkernel.render import TranscriptEntry
 
 from memkernel.agent import transcript
 from memkernel.agent.events import (
@@ -23,6 +22,7 @@ from memkernel.agent.events import (
     TurnStarted,
     Usage,
 )
+from memkernel.render import TranscriptEntry
 
 USAGE = Usage(100, 20)
 VIEW: dict[str, Any] = {"command": "view", "path": "/memories"}
