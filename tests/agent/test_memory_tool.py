@@ -37,6 +37,16 @@ from memkernel.tool.paths import MemoryPath
 from tests.fix_postgres import DURABLE, PostgresServer
 
 
+@pytest.fixture(scope="module")
+def database(servers: Callable[[int], PostgresServer]) -> Iterator[Database]:
+    """One database for all; each test has a store of its own in it."""
+    server = servers(18)
+    name = server.create_migrated_database()
+    with Database(server.dsn(name)) as database:
+        yield database
+    server.drop_database(name)
+
+
 @pytest.fixture
 def store_id(database: Database) -> str:
     return database.memory_stores.create(name="Notes").id

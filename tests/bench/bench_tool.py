@@ -2,6 +2,7 @@
 
 Run: `python -m tests.bench.bench_tool`. Nothing here fails: the figures stand beside their targets. Ours is durable
 and keeps every version; the peer keeps none, and fsyncs neither a deletion nor a renaming (PERFORMANCE A2).
+`unsynced_us` is ours again with synchronous_commit=off: what a change costs besides the disk's wait.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from anthropic.tools import BetaLocalFilesystemMemoryTool
+from psycopg.conninfo import make_conninfo
 
 from memkernel import cluster
 from memkernel.agent.memory_tool import memory_tool
@@ -43,15 +45,18 @@ def run(calls: int = 400) -> list[Result]:
         os.chmod(home, 0o755)  # as root, the server runs under another account
         server = cluster.EmbeddedCluster(home=f"{home}/memkernel")
         try:
-            with Database(server.ensure(), limits=Limits(memories_per_store=10_000)) as database:
-                return [*_small_files(database, home, calls), *_large_files(database, home, calls // 2)]
+            dsn, limits = server.ensure(), Limits(memories_per_store=10_000)
+            unsynced_dsn = make_conninfo(dsn, options="-c synchronous_commit=off")
+            with Database(dsn, limits=limits) as ours, Database(unsynced_dsn, limits=limits) as unsynced:
+                databases = {"ours": ours, "unsynced": unsynced}
+                return [*_small_files(databases, home, calls), *_large_files(databases, home, calls // 2)]
         finally:
             server.stop()
 
 
-def _small_files(database: Database, home: str, calls: int) -> list[Result]:
+def _small_files(databases: dict[str, Database], home: str, calls: int) -> list[Result]:
     """P1-P4: 2,000 files of 1.7 KB."""
-    tools = _filled(database, f"{home}/small", FOLDERS, FILES, 40)
+    tools = _filled(databases, f"{home}/small", FOLDERS, FILES, 40)
     compare = Comparison(tools, calls)
     listing = Comparison(tools, max(calls // 20, 10))
     return [
@@ -78,9 +83,9 @@ def _small_files(database: Database, home: str, calls: int) -> list[Result]:
     ]
 
 
-def _large_files(database: Database, home: str, calls: int) -> list[Result]:
+def _large_files(databases: dict[str, Database], home: str, calls: int) -> list[Result]:
     """P5: 100 files of 100 KB."""
-    compare = Comparison(_filled(database, f"{home}/large", FOLDERS, 5, 2_300), calls)
+    compare = Comparison(_filled(databases, f"{home}/large", FOLDERS, 5, 2_300), calls)
     return [
         compare("P5", "view a file of 100 KB", 1.3, lambda n: {"command": "view", "path": _old(n, 5)}),
         *_changes(
@@ -126,7 +131,7 @@ def _changes(
 
 
 class Comparison:
-    """Calls of both tools by turns, in bursts, and their medians."""
+    """Calls of all tools by turns, in bursts, and their medians."""
 
     def __init__(self, tools: dict[str, Tool], calls: int) -> None:
         self._tools, self._calls = tools, calls
@@ -142,24 +147,22 @@ class Comparison:
                     begun = time.perf_counter_ns()
                     call(given)
                     taken[contender].append(time.perf_counter_ns() - begun)
-        ours_us, peer_us = (statistics.median(taken[contender]) / 1_000 for contender in ("ours", "peer"))
+        median_us = {contender: round(statistics.median(times) / 1_000, 1) for contender, times in taken.items()}
         return {
             "id": name,
             "work": work,
             "peer": "the SDK's local filesystem tool",
-            "ratio": round(ours_us / peer_us, 3),
+            "ratio": round(median_us["ours"] / median_us["peer"], 3),
             "target": target,
-            "ours_us": round(ours_us, 1),
-            "peer_us": round(peer_us, 1),
+            **{f"{contender}_us": taken_us for contender, taken_us in median_us.items()},
         }
 
 
-def _filled(database: Database, folder: str, folders: int, files: int, lines: int) -> dict[str, Tool]:
-    """Both tools on the same tree."""
-    tools: dict[str, Tool] = {
-        "ours": memory_tool(database, database.memory_stores.create(name=folder).id),
-        "peer": BetaLocalFilesystemMemoryTool(folder),
-    }
+def _filled(databases: dict[str, Database], folder: str, folders: int, files: int, lines: int) -> dict[str, Tool]:
+    """All tools on the same tree."""
+    tools: dict[str, Tool] = {"peer": BetaLocalFilesystemMemoryTool(folder)}
+    for name, database in databases.items():
+        tools[name] = memory_tool(database, database.memory_stores.create(name=f"{folder} {name}").id)
     for tool in tools.values():
         for number in range(folders * files):
             tool.call({"command": "create", "path": _old(number, files), "file_text": text(number, lines)})
