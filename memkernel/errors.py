@@ -70,6 +70,16 @@ class MemkernelError(Exception):
         """IPython's protocol: these lines in place of its own traceback."""
         return traceback.format_exception(self) if MemkernelError.show_traceback else self.lines()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exception's own way calls __init__ with the message alone: from a worker process no error would come back.
+        return _revive, (type(self), str(self), self.__dict__)
+
+
+def _revive(kind: type[MemkernelError], message: str, facts: dict[str, object]) -> MemkernelError:
+    error = kind.__new__(kind, message)
+    error.__dict__.update(facts)
+    return error
+
 
 # -- a value that no store accepts ---------------------------------------------------------------
 
@@ -132,7 +142,9 @@ class NoStoreInUseError(NotFoundError):
     """A path was written without a store, and no store is in use."""
 
     def __init__(self) -> None:
-        super().__init__("no memory store is in use", hint="`%memory use STORE` takes one; `%memory stores` lists them.")
+        super().__init__(
+            "no memory store is in use", hint="`%memory use STORE` takes one; `%memory stores` lists them."
+        )
 
 
 def _near(names: Sequence[str], otherwise: str) -> str:
@@ -381,6 +393,8 @@ class NoApiKeyError(AgentError):
 class ModelRequestError(AgentError):
     """The model's API refused a request, or did not answer; `status_code` is None where there was no answer."""
 
-    def __init__(self, message: str, *, hint: str, status_code: int | None = None, request_id: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str, status_code: int | None = None, request_id: str | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
         self.status_code, self.request_id = status_code, request_id
