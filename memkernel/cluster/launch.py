@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memkernel.cluster import environment, initdb, supervisor
 from memkernel.cluster.accounts import Account, own_account
 from memkernel.cluster.binaries import Binaries
-from memkernel.cluster.places import PORT, Place, make_directory, make_private
+from memkernel.cluster.places import PORT, Place, check_owner, make_directory, make_private
 from memkernel.cluster.private_copy import reachable_by
 from memkernel.cluster.trouble import start_error
 from memkernel.errors import ServerStartError
@@ -56,6 +56,7 @@ def prepare(place: Place, account: Account) -> None:
     Raises:
         ServerStartError: it is on a disk without modes, another user's, closed to the account, or holds other files.
     """
+    check_owner(place.directory)
     if account.is_ours():
         make_private(place.directory, account.uid, account.gid)
     elif not account.can_enter(place.directory):

@@ -95,7 +95,8 @@ def places_below(home: Path) -> list[Place]:
 
 def existing_majors(home: Path) -> list[int]:
     """The majors that have a data directory below the home, highest first."""
-    return [place.major for place in places_below(home) if (place.data / "PG_VERSION").exists()]
+    # os.path: what another user's directory hides is not there, where pathlib raises.
+    return [place.major for place in places_below(home) if os.path.exists(place.data / "PG_VERSION")]
 
 
 def _names_in(directory: Path) -> list[str]:
@@ -149,6 +150,16 @@ def _take(path: Path, descriptor: int, uid: int, gid: int) -> None:
     found = os.fstat(descriptor)
     if found.st_uid != uid or found.st_mode & 0o777 != 0o700:
         raise ServerStartError(f"the disk of {path} does not keep owner and mode 0700", hint=USE_ANOTHER_HOME)
+
+
+def check_owner(path: Path) -> None:
+    """Refuse another user's directory: root would write where they have put links.
+
+    Raises:
+        ServerStartError: it is another user's.
+    """
+    if (owner := path.lstat().st_uid) != os.geteuid():
+        raise ServerStartError(f"{path} belongs to another user (uid {owner})", hint=USE_ANOTHER_HOME)
 
 
 def check_host(place: Place) -> None:

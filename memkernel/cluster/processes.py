@@ -47,13 +47,14 @@ def is_serving(place: Place) -> bool:
 
 def client_count(place: Place) -> int | None:
     """How many processes are registered as clients; None where the system does not tell (macOS)."""
+    if not os.path.exists("/proc/locks"):
+        return None
     try:
-        found = (place.directory / CLIENTS_LOCK).stat()
-        locks = Path("/proc/locks").read_text()
-    except FileNotFoundError:
-        return 0 if os.path.exists("/proc/locks") else None
-    device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
-    return len(re.findall(rf"FLOCK +ADVISORY +READ +\S+ {device} ", locks))
+        inode = (place.directory / CLIENTS_LOCK).stat().st_ino
+    except OSError:
+        return 0
+    # By the inode alone: for btrfs, the device that is listed is not the one that stat gives.
+    return len(re.findall(rf"FLOCK +ADVISORY +READ +\d+ \S+:{inode} ", Path("/proc/locks").read_text()))
 
 
 def opens_sessions(socket_file: Path) -> bool:

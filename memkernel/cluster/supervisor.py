@@ -129,8 +129,8 @@ def _from_psutil(pid: int) -> list[bytes]:
 
 def is_postmaster(pid: int, data: str) -> bool:
     """Whether this pid is a living postmaster on this data directory, not a zombie or a pid used anew."""
-    arguments = command_line(pid)
-    return bool(arguments) and os.path.basename(arguments[0]) == b"postgres" and os.fsencode(data) in arguments
+    program, *arguments = command_line(pid) or [b""]
+    return os.path.basename(program) == b"postgres" and os.fsencode(data) in arguments
 
 
 def read_pid_file(data: str) -> tuple[int, bool]:
@@ -154,29 +154,28 @@ class Supervisor:
         self.postmaster, self.is_parent = 0, False
         self.crashes: list[float] = []
         self.stop_asked = False
-        self.listen_to_signals()
+        self._listen_to_signals()
 
     def run(self) -> None:
         """Make the cluster if there is none, serve, and come back once the server is down."""
-        self.delete_leftovers()
+        self._delete_leftovers()
         try:
             if not os.path.exists(f"{self.data}/PG_VERSION"):
-                self.initialise()
-            if not self.adopt():
-                self.start()
-            self.watch()
-        except StopAskedError:
-            self.delete_leftovers()
+                self._initialise()
+            if not self._adopt():
+                self._start()
+            self._watch()
+        finally:
+            self._delete_leftovers()
 
-    def delete_leftovers(self) -> None:
+    def _delete_leftovers(self) -> None:
         """Remove what killed first starts left behind; nobody else works on it, for we hold server.lock."""
         names = [name for name in os.listdir(self.directory) if name.startswith("data.new-")]
         if names:
-            os.waitpid(self.fork(lambda: delete_trees(self.directory, names), as_account=False), 0)
+            os.waitpid(self._fork(lambda: _delete_trees(self.directory, names), as_account=False), 0)
 
-    # Signals arrive through a pipe that can be waited for: macOS has no sigtimedwait.
-
-    def listen_to_signals(self) -> None:
+    def _listen_to_signals(self) -> None:
+        # They arrive through a pipe that can be waited for: macOS has no sigtimedwait.
         self.wake, writer = os.pipe()
         os.set_blocking(self.wake, False)
         os.set_blocking(writer, False)
@@ -184,26 +183,24 @@ class Supervisor:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
-            signal.signal(number, self.on_signal)
+            signal.signal(number, self._on_signal)
 
-    def on_signal(self, number: int, _: object) -> None:
+    def _on_signal(self, number: int, _: object) -> None:
         self.stop_asked |= number != signal.SIGCHLD
 
-    def wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
         """Until the time is over, a child has ended, or somebody asks us to stop."""
         if select.select([self.wake], [], [], seconds)[0]:
             os.read(self.wake, 4096)
 
-    # Children.
-
-    def fork(self, work: Callable[[], object], *, as_account: bool = True) -> int:
+    def _fork(self, work: Callable[[], object], *, as_account: bool = True) -> int:
         """The pid of a child that does this work, in a session of its own."""
         pid = os.fork()
         if pid == 0:
-            self.work_as_child(work, as_account)
+            self._work_as_child(work, as_account)
         return pid
 
-    def work_as_child(self, work: Callable[[], object], as_account: bool) -> NoReturn:
+    def _work_as_child(self, work: Callable[[], object], as_account: bool) -> NoReturn:
         status = 126
         try:
             signal.set_wakeup_fd(-1)
@@ -222,20 +219,20 @@ class Supervisor:
         finally:
             os._exit(status)
 
-    def execute(self, program: str, *arguments: str) -> NoReturn:
+    def _execute(self, program: str, *arguments: str) -> NoReturn:
         path = f"{self.orders['binaries']}/{program}"
         os.execve(path, [path, *arguments], self.orders["environment"])
 
-    def complete(self, what: str, work: Callable[[], object]) -> None:
+    def _complete(self, what: str, work: Callable[[], object]) -> None:
         """Do this work in a child, to its end.
 
         Raises:
             RefusalError: it failed.
             StopAskedError: it was ended early, because somebody asked us to stop.
         """
-        pid = self.fork(work)
+        pid = self._fork(work)
         while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
-            self.wait(2.0)
+            self._wait(2.0)
             if self.stop_asked:  # the child leads a session, so initdb's helpers end with it
                 with contextlib.suppress(ProcessLookupError, PermissionError):  # it may not have come as far as setsid
                     os.killpg(pid, signal.SIGTERM)
@@ -245,40 +242,37 @@ class Supervisor:
         if code:
             raise RefusalError(f"{what} failed (exit code {code})")
 
-    # The first start: everything happens beside `data` and is renamed at the end, so that no kill leaves half of it.
-
-    def initialise(self) -> None:
+    def _initialise(self) -> None:
+        # All happens beside `data` and is renamed at the end, so that no kill leaves half of it.
         new = f"{self.directory}/data.new-{os.getpid()}"
         os.mkdir(new, 0o700)
         os.chown(new, self.orders["uid"], self.orders["gid"])
-        self.complete("initdb", lambda: self.execute("initdb", "-D", new, *self.orders["initdb_options"]))
-        self.complete("writing the settings", lambda: write_files(new, self.orders["files"]))
-        self.complete("making the database", lambda: self.run_sql(new))
+        self._complete("initdb", lambda: self._execute("initdb", "-D", new, *self.orders["initdb_options"]))
+        self._complete("writing the settings", lambda: _write_files(new, self.orders["files"]))
+        self._complete("making the database", lambda: self._run_sql(new))
         os.rename(new, self.data)
-        sync_directory(self.directory)
+        _sync_directory(self.directory)
 
-    def run_sql(self, new: str) -> None:
+    def _run_sql(self, new: str) -> None:
         """Single-user mode: there is no moment at which a half-made server can be reached."""
         reader, writer = os.pipe()
         os.write(writer, self.orders["sql"].encode())
         os.close(writer)
         os.dup2(reader, 0)
         settings = ("-c", "log_min_messages=error", "-c", "exit_on_error=on")
-        self.execute("postgres", "--single", "-D", new, *settings, "postgres")
+        self._execute("postgres", "--single", "-D", new, *settings, "postgres")
 
-    # The server.
-
-    def adopt(self) -> bool:
+    def _adopt(self) -> bool:
         """Take over a server whose supervisor was killed."""
         self.postmaster = read_pid_file(self.data)[0]
         return is_postmaster(self.postmaster, self.data)
 
-    def start(self) -> None:
-        self.remove_stale_pid_files()
-        self.postmaster = self.fork(lambda: self.execute("postgres", "-D", self.data, *self.orders["server_options"]))
+    def _start(self) -> None:
+        self._remove_stale_pid_files()
+        self.postmaster = self._fork(lambda: self._execute("postgres", "-D", self.data, *self.orders["server_options"]))
         self.is_parent = True
 
-    def remove_stale_pid_files(self) -> None:
+    def _remove_stale_pid_files(self) -> None:
         # PostgreSQL takes a zombie, or whoever has the old pid now, for a living server. It is safe, for we hold
         # server.lock; and where a backend outlived its postmaster, the shared-memory interlock refuses all the same.
         if not is_postmaster(read_pid_file(self.data)[0], self.data):
@@ -286,7 +280,7 @@ class Supervisor:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(stale)
 
-    def exit_code(self) -> int | None:
+    def _exit_code(self) -> int | None:
         """None while the postmaster lives, 0 after a clean end; an adopted one's crash is known by what it left."""
         if self.is_parent:
             ended, status = os.waitpid(self.postmaster, os.WNOHANG)
@@ -295,16 +289,16 @@ class Supervisor:
             return None
         return 1 if os.path.exists(f"{self.data}/postmaster.pid") else 0
 
-    def watch(self) -> None:
+    def _watch(self) -> None:
         """Until somebody stops the server, or asks us to, or nobody has used it for `linger_s`."""
         unused_since: float | None = None
         while not self.stop_asked:
-            self.wait(self.patience_s())
-            code = self.exit_code()
+            self._wait(self._patience_s())
+            code = self._exit_code()
             if code == 0:
                 return
             if code is not None:
-                self.recover(code)
+                self._recover(code)
                 continue
             claim = lock(f"{self.directory}/{CLIENTS_LOCK}", fcntl.LOCK_EX)
             if claim is None:
@@ -314,34 +308,34 @@ class Supervisor:
             if time.monotonic() - unused_since >= self.orders["linger_s"]:
                 break  # with the claim: whoever comes now waits until the server is down, and starts another
             os.close(claim)
-        self.shut_down()
+        self._shut_down()
 
-    def patience_s(self) -> float:
+    def _patience_s(self) -> float:
         """How long to wait between two looks: no signal tells of the locks or of an adopted server."""
         longest = 2.0 if self.is_parent else 0.5
         return min(longest, max(0.1, self.orders["linger_s"] / 5))
 
-    def recover(self, code: int) -> None:
+    def _recover(self, code: int) -> None:
         now = time.monotonic()
         self.crashes = [moment for moment in self.crashes if now - moment < CRASH_WINDOW_S] + [now]
         if len(self.crashes) > MAX_CRASHES:
             raise RefusalError(f"PostgreSQL ended {len(self.crashes)} times within a minute (exit code {code})")
         time.sleep(0.2 * len(self.crashes))
-        self.start()
+        self._start()
 
-    def shut_down(self) -> None:
+    def _shut_down(self) -> None:
         """Fast shutdown; harder means only where that does not help."""
         for number, attempts in ((signal.SIGINT, 60), (signal.SIGQUIT, 10), (signal.SIGKILL, 10)):
             # Sent again each second: a signal that comes before a new postmaster's exec is lost.
-            if any(self.ends_after(number) for _ in range(attempts)):
+            if any(self._ends_after(number) for _ in range(attempts)):
                 return
 
-    def ends_after(self, number: signal.Signals) -> bool:
+    def _ends_after(self, number: signal.Signals) -> bool:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.postmaster, number)
         deadline = time.monotonic() + 1.0
-        while (code := self.exit_code()) is None and time.monotonic() < deadline:
-            self.wait(0.05)
+        while (code := self._exit_code()) is None and time.monotonic() < deadline:
+            self._wait(0.05)
         return code is not None
 
     def write_error(self, message: str) -> None:
@@ -352,22 +346,22 @@ class Supervisor:
         os.replace(f"{path}.new", path)
 
 
-def delete_trees(directory: str, names: list[str]) -> None:
+def _delete_trees(directory: str, names: list[str]) -> None:
     import shutil  # in a child only: it weighs some megabytes
 
     for name in names:
         shutil.rmtree(f"{directory}/{name}", ignore_errors=True)
 
 
-def write_files(directory: str, files: list[tuple[str, str, str]]) -> None:
+def _write_files(directory: str, files: list[tuple[str, str, str]]) -> None:
     for name, mode, text in files:
-        with open(f"{directory}/{name}", mode) as file:
+        with open(f"{directory}/{name}", mode, encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
 
 
-def sync_directory(path: str) -> None:
+def _sync_directory(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
     os.close(descriptor)
@@ -388,7 +382,8 @@ def main(directory: str) -> int:
     sys.path += filter(None, [orders["psutil_path"]])
     supervisor = Supervisor(directory, orders)
     try:
-        supervisor.run()
+        with contextlib.suppress(StopAskedError):
+            supervisor.run()
     except RefusalError as error:
         supervisor.write_error(str(error))
     except BaseException as error:

@@ -112,6 +112,28 @@ def test_our_own_account_has_a_name() -> None:
     assert own_account().uid == os.geteuid()
 
 
+@pytest.mark.as_root
+def test_an_ordinary_user_is_told_that_a_home_is_anothers(new_home: Callable[..., Home]) -> None:
+    theirs, own = new_home(("root", None)), new_home()
+    theirs.running_kernel()
+    own.path = theirs.path
+    with pytest.raises(RemoteError, match=r"clients\.lock: Permission denied") as caught:
+        own.kernel()("cluster.ensure()")
+    assert "MEMKERNEL_HOME" in caught.value.hint
+
+
+@pytest.mark.as_root
+def test_root_does_not_write_into_another_users_home(new_home: Callable[..., Home]) -> None:
+    theirs, own = new_home(), new_home(("root", None))
+    theirs.running_kernel()
+    theirs.quiet()
+    for path in (theirs.path, theirs.path.parent):
+        path.chmod(0o755)
+    own.path = theirs.path
+    with pytest.raises(RemoteError, match="belongs to another user"):
+        own.kernel()("cluster.ensure()")
+
+
 # -- who may connect ---------------------------------------------------------------------------------
 
 

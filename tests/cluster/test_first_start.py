@@ -91,9 +91,11 @@ def test_a_hostile_environment_changes_nothing(fresh_home: Home) -> None:
     hostile = HOSTILE | {"PGSERVICEFILE": str(services)} | _hostile_library_path(fresh_home)
     kernel = fresh_home.kernel(environment=hostile)
     assert kernel("cluster.ensure()") == fresh_home.dsn
-    kernel("import psycopg")
-    query = f"psycopg.connect(cluster.dsn).execute({FACTS!r}).fetchone()"
-    assert kernel(query) == ["memkernel", "memkernel", "5432", "UTC", "ŻÓŁW"]
+    kernel("import psycopg; held = psycopg.connect(cluster.dsn)")
+    found = kernel(f"held.execute({FACTS!r}).fetchone()")
+    kernel("held.close()")
+    upper = "ŻÓŁW" if fresh_home.major >= 17 else "żółW"  # without the builtin provider, C knows ASCII only
+    assert found == ["memkernel", "memkernel", "5432", "UTC", upper]
 
 
 def _hostile_library_path(home: Home) -> dict[str, str]:
