@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ import pytest
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from jupyter_client.manager import KernelManager
 from traitlets.config import Config
+
+import memkernel as mk
 
 PATIENCE_S = 60.0
 
@@ -85,6 +87,7 @@ class Reply:
     stderr: str = ""
     outputs: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     updates: int = 0
+    deadline: float = field(default_factory=lambda: time.monotonic() + PATIENCE_S, repr=False)
 
     @property
     def text(self) -> str:
@@ -111,6 +114,7 @@ class Kernel:
         self._client: Any = self._manager.client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=PATIENCE_S)
+        self._replies: dict[str, Reply] = {}
 
     @property
     def pid(self) -> int:
@@ -134,28 +138,35 @@ class Kernel:
 
     def send(self, code: str, *, allow_stdin: bool = False, stop_on_error: bool = True) -> str:
         """Send a cell without waiting for it; the id of the message."""
-        return self._client.execute(code, allow_stdin=allow_stdin, stop_on_error=stop_on_error)
+        message_id = self._client.execute(code, allow_stdin=allow_stdin, stop_on_error=stop_on_error)
+        self._replies[message_id] = Reply("running")
+        return message_id
 
     def reply(self, message_id: str, answers: list[str] | None = None) -> Reply:
         """The answer to a cell that was sent; cells are answered in their order."""
-        reply, left = Reply("running"), list(answers or [])
-        deadline = time.monotonic() + PATIENCE_S
-        while not self._take_next(message_id, reply):
-            assert time.monotonic() < deadline, "the kernel did not answer in time"
+        left = list(answers or [])
+        while not self._take_next(message_id):
             if left:
                 self._answer(left)
         while (message := self._client.get_shell_msg(timeout=PATIENCE_S))["parent_header"]["msg_id"] != message_id:
             pass
+        reply = self._replies.pop(message_id)
         reply.status = message["content"]["status"]
         return reply
 
-    def wait_for(self, message_id: str, text: str) -> None:
-        """Wait until a cell that runs has printed the text."""
-        reply = Reply("running")
-        while text not in reply.stdout:
-            assert not self._take_next(message_id, reply), "the cell ended without it"
+    def updates(self, message_id: str) -> int:
+        """How often a cell that runs has replaced its output so far."""
+        return self._replies[message_id].updates
 
-    def _take_next(self, message_id: str, reply: Reply) -> bool:
+    def wait_until(self, message_id: str, happened: Callable[[Reply], bool]) -> None:
+        """Wait until a cell that runs has shown something."""
+        while not happened(self._replies[message_id]):
+            assert not self._take_next(message_id), "the cell ended without it"
+
+    def _take_next(self, message_id: str) -> bool:
+        """Take one message in; whether the cell is over."""
+        reply = self._replies[message_id]
+        assert time.monotonic() < reply.deadline, "the kernel did not answer in time"
         try:
             message = self._client.get_iopub_msg(timeout=0.2)
         except queue.Empty:
@@ -202,6 +213,13 @@ def kernel_environment(home: Path, **more: str) -> dict[str, str]:
 
 
 # -- with the extension, on the test's database ---------------------------------------------------
+
+
+@pytest.fixture
+def somebody_else(dsn: str) -> Iterator[mk.Connection]:
+    """Another connection to the test's database."""
+    with mk.connect(dsn) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+from IPython.core.completer import (
+    CompletionContext,
+    SimpleCompletion,
+    SimpleMatcherResult,
+    context_matcher,  # pyright: ignore[reportUnknownVariableType]  # IPython does not annotate what it returns
+)
 
 from memkernel import paths
 from memkernel.handle.connection import Connection
@@ -69,7 +74,7 @@ class Completer:
             "DSN": lambda _: (),
         }
 
-    @context_matcher(identifier=MATCHER_ID, priority=_PRIORITY)
+    @context_matcher(identifier=MATCHER_ID, priority=_PRIORITY)  # pyright: ignore[reportUntypedFunctionDecorator]  # the same
     def match(self, context: CompletionContext) -> SimpleMatcherResult:
         """IPython's matcher, API v2."""
         found = _MAGIC.fullmatch(context.text_until_cursor)

@@ -76,3 +76,4 @@ def _check_body(command: Command, cell: str | None) -> None:
 
 
 MemoryMagics.memory.__doc__ = usage.overview(table.COMMANDS.values())
+MemoryMagics.agent.__doc__ = agent.AGENT.parser.format_help()

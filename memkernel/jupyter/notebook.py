@@ -183,6 +183,12 @@ class Notebook:
         """The person was shown this version as the head of this path."""
         self._heads_shown[place.store.id, place.path] = memory_version_id
 
+    def forget_heads(self, place: Place) -> None:
+        """The person changed what lies at or below this path, and so knows more than was shown."""
+        for store_id, path in list(self._heads_shown):
+            if store_id == place.store.id and (path + "/").startswith(place.path.rstrip("/") + "/"):
+                del self._heads_shown[store_id, path]
+
     def head_seen(self, place: Place) -> str | None:
         """The head that the person was last shown of this path."""
         return self._heads_shown.get((place.store.id, place.path))

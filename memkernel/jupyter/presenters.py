@@ -13,9 +13,8 @@ from memkernel import present
 from memkernel.agent.events import Event, TextDelta, ThinkingDelta
 from memkernel.agent.run import Run
 from memkernel.jupyter.shell import Shell
-from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion
+from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, ServerStatus
 from memkernel.render import html_of, text_of
-from memkernel.store import ServerStatus
 
 _RECORDS: Final = (MemoryStore, Memory, MemoryPrefix, MemoryVersion, GrepMatch, ServerStatus)
 
@@ -46,6 +45,15 @@ def _can_update(shell: Shell) -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
+def show_once(run: Run) -> None:
+    """Show a run as it is now."""
+    _display_handle().display(run)
+
+
+def _display_handle() -> Any:
+    return DisplayHandle()  # IPython annotates its methods in part only
+
+
 class LiveRun:
     """A run in a cell's output: shown when it begins, replaced while it goes on, and complete at its end.
 
@@ -59,7 +67,7 @@ class LiveRun:
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._shown_at = time.monotonic()
-        self._handle: Any = DisplayHandle()  # IPython annotates its methods in part only
+        self._handle = _display_handle()
         self._handle.display(run)
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from tests.fix_kernel import Kernel, kernel_environment
 BADGE = "scripted, not a language model"
 
 
-def test_what_the_agent_does_appears_in_one_output_and_is_there_at_the_end(kernel: Kernel, dsn: str) -> None:
+def test_what_the_agent_does_appears_in_one_output_and_is_there_at_the_end(
+    kernel: Kernel, somebody_else: mk.Connection
+) -> None:
     answer = kernel.run("%%agent -o run\nRemember that I prefer SI units\n")
     assert answer.status == "ok"
     assert len(answer.outputs) == 1
@@ -28,12 +31,12 @@ def test_what_the_agent_does_appears_in_one_output_and_is_there_at_the_end(kerne
         assert "done" in shown
         assert "tokens in" in shown
     assert not re.search(r"<script|https?://", answer.html)
-    assert "SI units" in "".join(each for each in _texts(dsn))
+    assert "SI units" in "".join(each for each in _texts(somebody_else))
     assert kernel.run("print(run.status, len(run.changes))").stdout == "done 1\n"
 
 
-def _texts(dsn: str) -> Iterator[str]:
-    store = mk.connect(dsn).store("Team notes")
+def _texts(somebody_else: mk.Connection) -> Iterator[str]:
+    store = somebody_else.store("Team notes")
     return (store.read(memory.path) for memory in store.ls(depth=0))
 
 
@@ -65,10 +68,10 @@ def test_a_cell_without_a_prompt_a_store_or_a_known_model_is_told_so(kernel: Ker
     assert "--max-turns" in kernel.run("%%agent --help\nx\n").stdout
 
 
-def test_a_scoped_agent_sees_only_its_directory(kernel: Kernel, dsn: str) -> None:
+def test_a_scoped_agent_sees_only_its_directory(kernel: Kernel, somebody_else: mk.Connection) -> None:
     kernel.run("%%memory put /secret.md\nnot yours\n")
     kernel.run("%%agent --scope ann\nRemember that I prefer SI units\n")
-    store = mk.connect(dsn).store("Team notes")
+    store = somebody_else.store("Team notes")
     written = [memory.path for memory in store.ls(depth=0)]
     assert "/secret.md" in written
     assert [path for path in written if path.startswith("/ann/")]
@@ -82,7 +85,7 @@ def test_a_scoped_agent_sees_only_its_directory(kernel: Kernel, dsn: str) -> Non
 def endpoint(scripted: Scripted, dsn: str, tmp_path: Path) -> Iterator[Kernel]:
     """A kernel whose Anthropic API is a scripted model that answers slowly, then fails, then answers."""
     slow = reply("One moment, please. " * 10, ToolUse("memory", {"command": "view", "path": "/memories"}), pause_s=0.05)
-    model = scripted(slow, reply("I am " + "still talking. " * 400, pause_s=0.05), Failure(400), reply("Well again."))
+    model = scripted(slow, reply("I am " + "still talking. " * 400, pause_s=0.05), Failure(400, "invalid_request_error"), reply("Well again."))
     environment = kernel_environment(
         tmp_path, MEMKERNEL_DSN=dsn, ANTHROPIC_API_KEY="test-key", ANTHROPIC_BASE_URL=model.url
     )
@@ -96,15 +99,15 @@ def endpoint(scripted: Scripted, dsn: str, tmp_path: Path) -> Iterator[Kernel]:
 
 
 def test_a_run_is_interrupted_shown_and_goes_on_after_a_failure(endpoint: Kernel) -> None:
-    begun = "import threading, _thread\nthreading.Timer(3, _thread.interrupt_main).start()"
-    endpoint.run(begun)
-    stopped = endpoint.run("%%agent -o run\nTalk to me\n")
+    message_id = endpoint.send("%%agent -o run\nTalk to me\n")
+    endpoint.wait_until(message_id, lambda reply: "still talking" in reply.html)
+    endpoint.interrupt()
+    stopped = endpoint.reply(message_id)
     assert (stopped.status, stopped.ename) == ("error", "AgentError")
     assert len(stopped.traceback) == 2
     assert "stopped" in stopped.text
     assert "still talking" in stopped.text
     assert BADGE not in stopped.text
-    assert stopped.updates >= 3
     assert endpoint.run("print(run.status)").stdout == "stopped\n"
     failed = endpoint.run("%%agent\nGo on\n")
     assert (failed.status, failed.ename, len(failed.traceback)) == ("error", "ModelRequestError", 2)
@@ -112,8 +115,13 @@ def test_a_run_is_interrupted_shown_and_goes_on_after_a_failure(endpoint: Kernel
 
 
 def test_words_come_at_most_about_ten_times_a_second_and_the_last_ones_are_shown(endpoint: Kernel) -> None:
-    begun = "import threading, _thread\nthreading.Timer(4, _thread.interrupt_main).start()"
-    endpoint.run(begun)
-    reply = endpoint.run("%%agent\nTalk to me\n")
-    assert 5 <= reply.updates <= 60
-    assert "still talking" in reply.html
+    message_id = endpoint.send("%%agent -o run\nTalk to me\n")
+    endpoint.wait_until(message_id, lambda reply: "still talking" in reply.html)
+    begun, so_far = time.monotonic(), endpoint.updates(message_id)
+    endpoint.wait_until(message_id, lambda reply: reply.updates >= so_far + 15)
+    took_s = time.monotonic() - begun
+    endpoint.interrupt()
+    reply = endpoint.reply(message_id)
+    assert took_s > 1.2
+    last_words = endpoint.run("print(run.text[-30:].strip())").stdout.strip()
+    assert last_words in reply.html

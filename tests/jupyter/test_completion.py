@@ -14,9 +14,9 @@ from tests.fix_kernel import Shell
 
 
 @pytest.fixture
-def notes(shell: Shell, dsn: str) -> mk.Store:
+def notes(shell: Shell, somebody_else: mk.Connection) -> mk.Store:
     """The store in use, with a few memories."""
-    store = mk.connect(dsn).store("Team notes")
+    store = somebody_else.store("Team notes")
     for path in ("/projects/alpha.md", "/projects/beta.md", "/my notes/it's.md", "/units.md", "/odd@3"):
         store.write(path, "one\n")
     store.write("/units.md", "two\n")
@@ -80,8 +80,8 @@ def test_what_was_written_is_offered_at_once(shell: Shell) -> None:
     assert shell.complete("%memory cat /new") == ["/new.md"]
 
 
-def test_fault_49_many_paths_are_answered_in_time_and_step_by_step(shell: Shell, dsn: str) -> None:
-    store = mk.connect(dsn).store("Team notes")
+def test_fault_49_many_paths_are_answered_in_time_and_step_by_step(shell: Shell, somebody_else: mk.Connection) -> None:
+    store = somebody_else.store("Team notes")
     for folder in range(20):
         for number in range(30):
             store.write(f"/folder-{folder:02}/note-{number:02}.md", "x")
@@ -93,11 +93,10 @@ def test_fault_49_many_paths_are_answered_in_time_and_step_by_step(shell: Shell,
     assert len(shell.complete("%memory cat /")) <= MOST
 
 
-def test_fault_27_every_one_of_120_stores_can_be_chosen(shell: Shell, dsn: str) -> None:
-    connection = mk.connect(dsn)
+def test_fault_27_every_one_of_120_stores_can_be_chosen(shell: Shell, somebody_else: mk.Connection) -> None:
     for number in range(120):
-        connection.create_store(f"Store {number:03}")
-    connection.create_store("Store 007")
+        somebody_else.create_store(f"Store {number:03}")
+    somebody_else.create_store("Store 007")
     offered = shell.complete("%memory use ")
     assert len(offered) == 122
     assert {"store-000", "store-119", "team-notes"} <= set(offered)

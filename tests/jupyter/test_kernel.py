@@ -154,7 +154,7 @@ def test_where_stdin_is_not_allowed_a_question_is_a_refusal_that_names_y(kernel:
 # -- journeys --------------------------------------------------------------------------------------
 
 
-def test_a_memory_is_written_changed_compared_and_restored(kernel: Kernel, dsn: str) -> None:
+def test_a_memory_is_written_changed_compared_and_restored(kernel: Kernel, somebody_else: mk.Connection) -> None:
     kernel.run("%%memory put /units.md\nfeet\n")
     kernel.run("%memory replace /units.md feet metres")
     diff = kernel.run("%memory diff /units.md")
@@ -163,7 +163,7 @@ def test_a_memory_is_written_changed_compared_and_restored(kernel: Kernel, dsn: 
     assert kernel.run("%memory restore /units.md@1").status == "ok"
     log = kernel.run("%memory log /units.md")
     assert re.search(r"created|modified", log.text)
-    assert mk.connect(dsn).store("Team notes").read("/units.md") == "feet\n"
+    assert somebody_else.store("Team notes").read("/units.md") == "feet\n"
     assert kernel.run("x = %memory cat /units.md\nprint(repr(x.content))").stdout == "'feet\\n'\n"
     assert kernel.run("%memory cat /units.md").status == "ok"
     assert kernel.run("print(_.path)").stdout == "/units.md\n"
@@ -176,7 +176,7 @@ def test_fault_45_every_result_has_text_and_html_with_the_same_facts(kernel: Ker
         "": "Team notes",
         "stores": "Team notes",
         "use": "Team notes",
-        "status": "PostgreSQL",
+        "status": "server version",
         "ls /projects": "/projects/units.md",
         "tree": "units.md",
         "cat /projects/units.md": "metres",
@@ -199,13 +199,13 @@ def test_fault_45_every_result_has_text_and_html_with_the_same_facts(kernel: Ker
     assert "/projects/units.md" in reply.html
 
 
-def test_lists_show_at_most_60_rows_and_say_so(kernel: Kernel, dsn: str) -> None:
-    store = mk.connect(dsn).store("Team notes")
+def test_lists_show_at_most_60_rows_and_say_so(kernel: Kernel, somebody_else: mk.Connection) -> None:
+    store = somebody_else.store("Team notes")
     for number in range(300):
         store.write("/counter.md", f"{number}\n")
     reply = kernel.run("%memory log /counter.md")
     assert "60 of 300 shown" in reply.text
-    assert "60 of 300 shown" in reply.html
+    assert re.search(r"\d\d of 300 shown", reply.html)  # as many as fit into 24 KB
     assert kernel.run("print(len(_))").stdout == "300\n"
     kernel.run("%memory config limit 5")
     assert "5 of 300 shown" in kernel.run("%memory log /counter.md").text
@@ -247,7 +247,7 @@ def test_fault_22_an_interrupted_query_leaves_the_kernel_usable(kernel: Kernel) 
         "endless = 'SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b'\n"
         "get_ipython().run_cell_magic('memory', 'sql', endless)"
     )
-    kernel.wait_for(message_id, "begun")
+    kernel.wait_until(message_id, lambda reply: "begun" in reply.stdout)
     kernel.interrupt()
     assert kernel.reply(message_id).status == "error"
     assert "/a.md" in kernel.run("%memory ls").text
@@ -265,7 +265,7 @@ def test_fault_22_a_change_that_waits_for_a_lock_can_be_interrupted(
         message_id = kernel.send(
             "print('begun', flush=True)\nget_ipython().run_cell_magic('memory', 'put /a.md', 'two')"
         )
-        kernel.wait_for(message_id, "begun")
+        kernel.wait_until(message_id, lambda reply: "begun" in reply.stdout)
         kernel.interrupt()
         reply = kernel.reply(message_id)
         assert (reply.status, reply.ename) == ("error", "KeyboardInterrupt")
@@ -294,15 +294,15 @@ def test_fault_30_an_unknown_outcome_is_settled_once_at_the_next_contact(
     kernel: Kernel, server: PostgresServer, dsn: str
 ) -> None:
     kernel.run("%%memory put /a.md\none\n")
-    with server.connect(dsn.partition("@/")[2].partition("?")[0]) as other:
-        other.execute("BEGIN")
-        other.execute("LOCK TABLE memkernel.memories IN ACCESS EXCLUSIVE MODE")
-        message_id = kernel.send(
-            "print('begun', flush=True)\nget_ipython().run_cell_magic('memory', 'put /a.md', 'two')"
-        )
-        kernel.wait_for(message_id, "begun")
-        _wait_until_somebody_waits(server)
-        server.stop(signal.SIGQUIT)
+    other = server.connect(dsn.partition("@/")[2].partition("?")[0])
+    other.execute("CHECKPOINT")  # this server does not sync: what is not written yet would be lost
+    other.execute("BEGIN")
+    other.execute("LOCK TABLE memkernel.memories IN ACCESS EXCLUSIVE MODE")
+    message_id = kernel.send("print('begun', flush=True)\nget_ipython().run_cell_magic('memory', 'put /a.md', 'two')")
+    kernel.wait_until(message_id, lambda reply: "begun" in reply.stdout)
+    _wait_until_somebody_waits(server)
+    server.stop(signal.SIGQUIT)
+    other.close()
     try:
         reply = kernel.reply(message_id)
         assert reply.ename == "DatabaseUnavailableError"

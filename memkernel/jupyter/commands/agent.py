@@ -6,13 +6,13 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Final
 
 from IPython.core.error import UsageError
-from IPython.display import display
 
 from memkernel.errors import AgentError
 from memkernel.handle.store import Store
 from memkernel.jupyter.arguments import Parser, count, read_file, takes_store, variable
 from memkernel.jupyter.command import Command
 from memkernel.jupyter.notebook import Notebook
+from memkernel.jupyter.presenters import show_once
 
 if TYPE_CHECKING:
     from memkernel.agent.run import Run
@@ -28,8 +28,9 @@ def _declare_agent(parser: Parser) -> None:
     parser.add_argument("--max-turns", metavar="N", type=count, help="replies of the model at most")
     parser.add_argument("--scope", metavar="NAME", help="the agent sees only /NAME/ of the store, as its /memories")
     parser.add_argument("--new", action="store_true", help="begin a new conversation")
-    parser.add_argument("-o", "--out", metavar="VAR", type=variable, help="put the run into this variable")
-    parser.add_argument("-q", "--quiet", action="store_true", help="show nothing")
+    # Not `gives_result`: the run is handed over also where it fails, and is shown while it goes on.
+    parser.add_argument("-o", "--out", dest="run", metavar="VAR", type=variable, help="put the run into this variable")
+    parser.add_argument("-q", "--quiet", dest="silent", action="store_true", help="show nothing")
 
 
 def agent(notebook: Notebook, args: Namespace, body: str | None) -> None:
@@ -40,7 +41,7 @@ def agent(notebook: Notebook, args: Namespace, body: str | None) -> None:
     chosen = _agent_of(notebook, notebook.store(args.store), args)
     live = notebook.preferences["render"] == "auto"
     try:
-        run = chosen.run(prompt, show=live and not args.quiet)
+        run = chosen.run(prompt, show=live and not args.silent)
     finally:
         # Also a run that failed or was stopped: what it did is worth looking at.
         _hand_over(notebook, args, chosen.last_run, shown=live)
@@ -52,10 +53,10 @@ def agent(notebook: Notebook, args: Namespace, body: str | None) -> None:
 def _hand_over(notebook: Notebook, args: Namespace, run: Run | None, *, shown: bool) -> None:
     if run is None:
         return
-    if args.out:
-        notebook.shell.push({args.out: run})
-    if not shown and not args.quiet:
-        display(run)
+    if args.run:
+        notebook.shell.push({args.run: run})
+    if not shown and not args.silent:
+        show_once(run)
 
 
 def _agent_of(notebook: Notebook, store: Store, args: Namespace) -> Agent:

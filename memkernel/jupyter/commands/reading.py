@@ -36,8 +36,7 @@ def _declare_tree(parser: Parser) -> None:
 def tree(notebook: Notebook, args: Namespace, body: str | None) -> Tree:
     """Everything below a path, drawn as a tree."""
     place = notebook.place_now(args.path, args)
-    found = place.store.ls(place.path, depth=0)
-    return Tree(place.path, (each.path for each in found), lines_shown=notebook.preferences["limit"])
+    return Tree(place.path, tuple(each.path for each in place.store.ls(place.path, depth=0)))
 
 
 def _declare_cat(parser: Parser) -> None:

@@ -13,8 +13,7 @@ from memkernel.jupyter.command import Command
 from memkernel.jupyter.confirm import confirm
 from memkernel.jupyter.done import Done
 from memkernel.jupyter.notebook import Notebook
-from memkernel.models import MemoryStore
-from memkernel.store import ServerStatus
+from memkernel.models import MemoryStore, ServerStatus
 
 
 def _declare_connect(parser: Parser) -> None:

@@ -95,6 +95,7 @@ def mv(notebook: Notebook, args: Namespace, body: str | None) -> Done:
             f"{args.new_path} is no plain path\nmv renames within one store: `%memory mv STORE:/old /new`."
         )
     moved = place.store.rename(place.path, target.path)
+    notebook.forget_heads(place)
     return Done(moved, f"Moved {counted(moved)} from {place.path} to {target.path} in {place.store.slug}.")
 
 
@@ -114,6 +115,7 @@ def rm(notebook: Notebook, args: Namespace, body: str | None) -> Done:
         f"rm of {place.path}", yes=args.yes, question=f"Delete {what} in {place.store.slug}? The versions stay. [y/N]"
     )
     gone = place.store.delete(place.path, recursive=args.recursive)
+    notebook.forget_heads(place)
     return Done(gone, f"Deleted {counted(gone)} in {place.store.slug}; the versions stay.")
 
 
