@@ -7,7 +7,7 @@ from decimal import Decimal
 from html import escape
 from typing import Final, NamedTuple
 
-from memkernel.render.marks import cut, html_line, one_line
+from memkernel.render.marks import html_line, one_line
 
 TEXT_CHARACTERS: Final = 60
 HTML_CHARACTERS: Final = 200
@@ -33,11 +33,11 @@ def size_text(size_bytes: int) -> str:
     """`312 B`, `1.7 KB`, `100 KB`, `2.3 MB`"""
     amount, unit = float(size_bytes), "B"
     for larger in ("KB", "MB", "GB", "TB"):
-        if amount < 1024:
+        if round(amount, 1) < 1024:
             break
         amount, unit = amount / 1024, larger
-    digits = 0 if unit == "B" or amount == int(amount) or amount >= 99.95 else 1
-    return f"{amount:.{digits}f} {unit}"
+    shown = f"{amount:.0f}" if amount >= 99.95 else f"{amount:.1f}".removesuffix(".0")
+    return f"{shown} {unit}"
 
 
 def moment(time: datetime | None) -> Cell:
@@ -74,7 +74,7 @@ def cell_of(value: object) -> Cell:
 
 def cell_text(value: object, most: int = TEXT_CHARACTERS) -> str:
     """The cell on one line, at most so many characters."""
-    return cut(one_line(cell_of(value).text[: 2 * most]), most)
+    return one_line(cell_of(value).text, most)
 
 
 def cell_html(value: object, most: int = HTML_CHARACTERS) -> str:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from memkernel.render.marks import cut, html_cut, visible
+from memkernel.render.marks import html_cut, visible_cut
 from memkernel.render.style import first_lines, fitting, framed
 
 LINE_CHARACTERS: Final = 2_000
 
 
 def headed_text(head: str, content: str | None) -> str:
-    """The head and the content, at most 60 lines; None is no content, only the head.
-
-    `head` is shown as it is: its stored parts went through `marks.one_line`.
-    """
-    lines = [] if content is None else [cut(line, LINE_CHARACTERS) for line in _lines(visible(content))]
-    gap = [""] if head and lines else []
-    return "\n".join(first_lines([*([head] if head else []), *gap, *lines]))
+    """The head and the content, at most 60 lines; None is no content, only the head."""
+    lines = [] if content is None else _lines(content)
+    above = [head, ""] if head and lines else [head] if head else []
+    return "\n".join(visible_cut(line, LINE_CHARACTERS) for line in first_lines([*above, *lines]))
 
 
 def headed_html(head: str, content: str | None) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from memkernel.render.marks import cut, html_cut, html_text, one_line, visible
+from memkernel.render.marks import html_cut, html_line, one_line, visible, visible_cut
 from memkernel.render.style import TEXT_LINES, first_lines, fitting, framed
 from memkernel.textdiff import Row, TextDiff
 
 LINE_CHARACTERS: Final = 2_000
+HEAD_CHARACTERS: Final = 1_024
 NEAR_CHARACTERS: Final = 120
 
 _ELEMENTS: Final = {"+": "ins", "-": "del"}
@@ -35,14 +36,14 @@ def diff_text(
     """
     lines = [*map(one_line, notes), *_unified(found, old_name, new_name)]
     if most_lines is None:
-        return "\n".join(lines)
-    return "\n".join(cut(line, LINE_CHARACTERS) for line in first_lines(lines, most_lines))
+        return visible("\n".join(lines))
+    return "\n".join(visible_cut(line, LINE_CHARACTERS) for line in first_lines(lines, most_lines))
 
 
 def _unified(found: TextDiff | None, old_name: str, new_name: str) -> list[str]:
     if found is None:
         return []
-    return visible(found.unified(old_name, new_name)).split("\n")[:-1] or ["no difference"]
+    return found.unified(old_name, new_name).split("\n")[:-1] or ["no difference"]
 
 
 def diff_html(found: TextDiff | None, title: str, change: str, notes: Sequence[str] = ()) -> str:
@@ -55,8 +56,8 @@ def diff_html(found: TextDiff | None, title: str, change: str, notes: Sequence[s
         notes: sentences above it.
     """
     counts = f" · {summary(found)}" if found else ""
-    head = f"<p><strong>{html_text(title)}</strong> {html_text(change)}{counts}</p>"
-    head += "".join(f"<p>{html_text(note)}</p>" for note in notes)
+    head = f"<p><strong>{html_line(title, HEAD_CHARACTERS)}</strong> {html_line(change, HEAD_CHARACTERS)}{counts}</p>"
+    head += "".join(f"<p>{html_line(note, HEAD_CHARACTERS)}</p>" for note in notes)
     shown = fitting(_rows(found), beside=len(head.encode())) if found else []
     total = _row_count(found) if found else 0
     lines = f'<pre tabindex="0">{"".join(shown)}</pre>' if total else ""
@@ -110,24 +111,22 @@ def _words(row: Row) -> str:
     """The line with its changed words. Of a long one the words around them, as far as there is room."""
     parts: list[str] = []
     left = LINE_CHARACTERS
+    last = len(row.spans) - 1
     for index, (text, changed) in enumerate(row.spans):
-        if changed:
-            parts.append(_element(row.sign, html_cut(text, LINE_CHARACTERS // 2)))
-        else:
-            parts.append(
-                html_cut(_near(text, is_first=index == 0, is_last=index == len(row.spans) - 1), LINE_CHARACTERS)
-            )
-        left -= len(parts[-1])
+        kept = text if changed else _near(text, before=index > 0, after=index < last)
+        html = html_cut(kept, LINE_CHARACTERS // 2)
+        parts.append(_element(row.sign, html) if changed else html)
+        left -= len(html)
         if left < 0:
             return "".join([*parts, "…"])
     return "".join(parts)
 
 
-def _near(text: str, *, is_first: bool, is_last: bool) -> str:
-    """Of a long stretch of equal words those beside a change."""
-    if len(text) <= 3 * NEAR_CHARACTERS:
+def _near(text: str, *, before: bool, after: bool) -> str:
+    """Of a long stretch of equal words those beside the change before it and the change after it."""
+    if len(text) <= 3 * NEAR_CHARACTERS or not (before or after):
         return text
-    return ("" if is_first else text[:NEAR_CHARACTERS]) + " … " + ("" if is_last else text[-NEAR_CHARACTERS:])
+    return (text[:NEAR_CHARACTERS] if before else "") + " … " + (text[-NEAR_CHARACTERS:] if after else "")
 
 
 def _element(sign: str, html: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from html import escape
 from typing import Final
 
@@ -35,9 +36,14 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda found: _mark(found[0]), text)
 
 
-def one_line(text: str) -> str:
+def visible_cut(text: str, most: int) -> str:
+    """The same, at most so many characters of it."""
+    return cut(visible(text[: most + 1]), most)
+
+
+def one_line(text: str, most: int = 2_000) -> str:
     """The same, on one line."""
-    return visible(text).translate(_IN_ONE_LINE)
+    return visible_cut(text, most).translate(_IN_ONE_LINE)
 
 
 def html_text(text: str) -> str:
@@ -63,6 +69,7 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+@lru_cache(maxsize=256)
 def _mark(character: str) -> str:
     code = ord(character)
     if unicodedata.category(character) == "Zs":
@@ -70,6 +77,7 @@ def _mark(character: str) -> str:
     return f"⟨{_KNOWN.get(code, f'U+{code:04X}')}⟩"
 
 
+@lru_cache(maxsize=256)
 def _html_mark(character: str) -> str:
     name = unicodedata.name(character, "CONTROL CHARACTER")
     return f'<b title="U+{ord(character):04X} {name}">{_mark(character)}</b>'

@@ -6,8 +6,10 @@ Each rule that sets a colour sets the background too, for hosts differ in what t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 HTML_BYTES: Final = 24_000
 TEXT_LINES: Final = 60
@@ -116,14 +118,15 @@ def fitting(rows: Iterable[str], *, beside: int = 0) -> list[str]:
     return kept
 
 
-def fitting_ends(rows: list[str], *, beside: int = 0) -> list[str]:
-    """All rows if there is room for them; else the first ones, and as many of the last as there is room for."""
-    if len(fitting(rows, beside=beside)) == len(rows):
-        return rows
-    first = fitting(rows[:FIRST], beside=beside)
-    last = fitting(rows[: len(first) - 1 : -1], beside=beside + sum(len(row.encode()) for row in first))
-    left_out = len(rows) - len(first) - len(last)
-    return [*first, f'<p class="faint">… {left_out:,} left out</p>', *last[::-1]]
+def fitting_ends(things: Sequence[T], draw: Callable[[T], str], *, beside: int = 0) -> list[str]:
+    """All things if there is room for them; else the first ones, and as many of the last as there is room for."""
+    drawn = fitting(map(draw, things), beside=beside)
+    if len(drawn) == len(things):
+        return drawn
+    first = drawn[:FIRST]
+    rest = things[len(first) :]
+    last = fitting(map(draw, reversed(rest)), beside=beside + sum(len(row.encode()) for row in first))
+    return [*first, f'<p class="faint">… {len(rest) - len(last):,} left out</p>', *last[::-1]]
 
 
 def first_lines(lines: list[str], most: int = TEXT_LINES) -> list[str]:

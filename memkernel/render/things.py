@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import singledispatch
-from typing import Any
+from typing import Any, Final
 
 from memkernel import paths
 from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Page
@@ -15,10 +15,12 @@ from memkernel.render.cells import code, moment, moment_text, size_text
 from memkernel.render.contents import headed_html, headed_text
 from memkernel.render.diffs import diff_html, diff_text
 from memkernel.render.lists import ROWS, records_html, records_text
-from memkernel.render.marks import html_text, one_line
+from memkernel.render.marks import html_line, one_line
 from memkernel.render.style import framed
 from memkernel.render.tables import facts_html, facts_text
 from memkernel.textdiff import TextDiff
+
+HEAD_CHARACTERS: Final = 1_100
 
 
 @singledispatch
@@ -107,10 +109,11 @@ def _(thing: Memory) -> str:
 
 @html_of.register
 def _(thing: Memory) -> str:
-    time = f'<time datetime="{thing.updated_at.isoformat()}" title="{thing.updated_at.isoformat()}">'
-    facts = f"{size_text(thing.content_size_bytes)} · {time}{moment_text(thing.updated_at)} UTC</time>"
-    head = f"<strong>{html_text(thing.path)}</strong> · {facts} · <code>{html_text(thing.memory_version_id)}</code>"
-    return headed_html(head, thing.content)
+    exactly = thing.updated_at.isoformat()
+    time = f'<time datetime="{exactly}" title="{exactly}">{moment_text(thing.updated_at)} UTC</time>'
+    path, version = html_line(thing.path, HEAD_CHARACTERS), html_line(thing.memory_version_id, HEAD_CHARACTERS)
+    facts = f"{size_text(thing.content_size_bytes)} · {time} · <code>{version}</code>"
+    return headed_html(f"<strong>{path}</strong> · {facts}", thing.content)
 
 
 @text_of.register
@@ -120,7 +123,7 @@ def _(thing: MemoryPrefix) -> str:
 
 @html_of.register
 def _(thing: MemoryPrefix) -> str:
-    return framed(f"<p><code>{html_text(thing.path)}</code></p>")
+    return framed(f"<p><code>{html_line(thing.path, HEAD_CHARACTERS)}</code></p>")
 
 
 @text_of.register
@@ -130,7 +133,7 @@ def _(thing: MemoryVersion) -> str:
 
 @html_of.register
 def _(thing: MemoryVersion) -> str:
-    return headed_html(html_text(version_line(thing)), thing.content)
+    return headed_html(html_line(version_line(thing), HEAD_CHARACTERS), thing.content)
 
 
 def version_line(version: MemoryVersion) -> str:
@@ -154,7 +157,7 @@ def _(thing: GrepMatch) -> str:
 
 @html_of.register
 def _(thing: GrepMatch) -> str:
-    return framed(f"<p><code>{html_text(f'{thing.path}:{thing.line}: {thing.text}')}</code></p>")
+    return framed(f"<p><code>{html_line(text_of(thing), HEAD_CHARACTERS)}</code></p>")
 
 
 @text_of.register

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from memkernel.render.marks import cut, html_cut, html_line, html_text, one_line, visible
+from memkernel.render.marks import html_cut, html_line, visible_cut
 from memkernel.render.style import TEXT_LINES, fitting_ends, framed, line_ends
 
 EntryKind = Literal["prompt", "text", "thinking", "tool", "notice"]
@@ -42,19 +42,21 @@ def transcript_text(entries: Iterable[TranscriptEntry], *, heading: str = "", ba
         badge: what must not be overlooked.
         footer: what it used.
     """
-    head = [visible(line) for line in (f"[{badge}]" if badge else "", heading) if line]
-    tail = [visible(footer)] if footer else []
-    body = [cut(line, LINE_CHARACTERS) for entry in _joined(entries) for line in _LINES[entry.kind](entry)]
-    return "\n".join([*head, *line_ends(body, TEXT_LINES - len(head) - len(tail)), *tail])
+    head = [line for line in (f"[{badge}]" if badge else "", heading) if line]
+    tail = [footer] if footer else []
+    body = [line for entry in _joined(entries) for line in _LINES[entry.kind](entry)]
+    lines = [*head, *line_ends(body, TEXT_LINES - len(head) - len(tail)), *tail]
+    return "\n".join(visible_cut(line, LINE_CHARACTERS).replace("\n", "↵") for line in lines)
 
 
 def transcript_html(entries: Iterable[TranscriptEntry], *, heading: str = "", badge: str = "", footer: str = "") -> str:
     """The same as HTML that needs neither script nor style."""
-    marked = f' <span class="badge">{html_text(badge)}</span>' if badge else ""
-    head = f"<p><strong>{html_text(heading)}</strong>{marked}</p>" if heading or badge else ""
-    tail = f'<p class="faint">{html_text(footer)}</p>' if footer else ""
-    body = [_HTML[entry.kind](entry) for entry in _joined(entries)]
-    return framed(head, *fitting_ends(body, beside=len(head.encode()) + len(tail.encode())), tail)
+    marked = f' <span class="badge">{html_line(badge, LINE_CHARACTERS)}</span>' if badge else ""
+    head = f"<p><strong>{html_line(heading, LINE_CHARACTERS)}</strong>{marked}</p>" if heading or badge else ""
+    tail = f'<p class="faint">{html_line(footer, LINE_CHARACTERS)}</p>' if footer else ""
+    beside = len(head.encode()) + len(tail.encode())
+    body = fitting_ends(_joined(entries), lambda entry: _HTML[entry.kind](entry), beside=beside)
+    return framed(head, *body, tail)
 
 
 def _joined(entries: Iterable[TranscriptEntry]) -> list[TranscriptEntry]:
@@ -72,11 +74,11 @@ def _joined(entries: Iterable[TranscriptEntry]) -> list[TranscriptEntry]:
 
 
 def _prompt_lines(entry: TranscriptEntry) -> list[str]:
-    return [f"> {line}" for line in visible(entry.text).split("\n")]
+    return [f"> {line}" for line in entry.text.split("\n")]
 
 
 def _text_lines(entry: TranscriptEntry) -> list[str]:
-    return visible(entry.text.strip("\n")).split("\n")
+    return entry.text.strip("\n").split("\n")
 
 
 def _thinking_lines(entry: TranscriptEntry) -> list[str]:
@@ -84,15 +86,15 @@ def _thinking_lines(entry: TranscriptEntry) -> list[str]:
 
 
 def _tool_lines(entry: TranscriptEntry) -> list[str]:
-    lines = visible(entry.result).split("\n") if entry.result else []
+    lines = entry.result.split("\n") if entry.result else []
     mark = "✗" if entry.is_error else "│"
     left_out = len(lines) - RESULT_LINES
     more = [f"  {mark} … {left_out:,} more lines"] if left_out > 0 else []
-    return [f"→ {one_line(entry.text)}", *(f"  {mark} {line}" for line in lines[:RESULT_LINES]), *more]
+    return [f"→ {entry.text}", *(f"  {mark} {line}" for line in lines[:RESULT_LINES]), *more]
 
 
 def _notice_lines(entry: TranscriptEntry) -> list[str]:
-    return [f"! {one_line(entry.text)}"]
+    return [f"! {entry.text}"]
 
 
 _LINES: Final[dict[EntryKind, Callable[[TranscriptEntry], list[str]]]] = {
