@@ -8,11 +8,11 @@ interrupted query leaves nothing behind.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import duckdb
 import pyarrow  # pyright: ignore[reportMissingTypeStubs]  # it ships no types
@@ -100,7 +100,9 @@ class Engine:
         if seen:
             with closing(source.dump(seen)) as dump:
                 for table, rows in dump:
-                    self._load(table, seen[table], rows)
+                    # Else the garbage collector would close them, on a connection that is back in its pool.
+                    with closing(cast(Generator[Row], rows)):
+                        self._load(table, seen[table], rows)
         self._connection.execute("SET lock_configuration = true")
 
     def _create(self, table: str, columns: Iterable[str]) -> None:

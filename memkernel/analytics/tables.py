@@ -71,6 +71,6 @@ class Source(Protocol):
         """The named columns of the named tables, table by table, all of one snapshot.
 
         Values are as in the records: ids, paths and contents `str`, hashes hex, times aware UTC
-        datetimes, metadata a dict.
+        datetimes, metadata a dict. The rows are a generator as well.
         """
         ...

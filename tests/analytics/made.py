@@ -89,11 +89,11 @@ class MadeRows:
 
 
 class EndlessRows:
-    """A history that does not end. `begun`: it is being read; `closed`: the reading was ended properly."""
+    """A history that does not end. `begun`: it is being read; `closed`: what was ended properly, in that order."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
-        self.closed = False
+        self.closed: list[str] = []
 
     def dump(self, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str, Iterator[Row]]]:
         """The first made version, again and again."""
@@ -101,9 +101,12 @@ class EndlessRows:
             for table, columns in tables.items():
                 yield table, self._endless(tuple(MADE[table][0][column] for column in columns))
         finally:
-            self.closed = True
+            self.closed.append("dump")
 
     def _endless(self, row: Row) -> Iterator[Row]:
         self.begun.set()
-        while True:
-            yield row
+        try:
+            while True:
+                yield row
+        finally:
+            self.closed.append("rows")

@@ -6,6 +6,7 @@ from datetime import UTC
 
 import pytest
 
+from memkernel.analytics.engine import Engine
 from memkernel.analytics.sql import query
 from memkernel.errors import DatabaseError, QueryRefusedError
 from memkernel.models import Actor, Cause, MemoryStore
@@ -107,6 +108,21 @@ def test_a_query_sees_the_tables_at_one_moment(database: Database, notes: Memory
         ON v.memory_store_id = m.memory_store_id AND v.id = m.memory_version_id WHERE v.id IS NULL
     """
     assert query(database, sql).rows == [(0,)]
+
+
+def test_a_query_that_is_stopped_while_it_loads_leaves_the_pool_whole(dsn: str) -> None:
+    """Fault 22: there is one connection, and the next call gets it."""
+    with Database(dsn, max_connections=1) as database:
+        store = database.memory_stores.create(name="Notes")
+        for number in range(3):
+            database.memories.write(store.id, f"/{number}.md", "text", actor=ANN)
+        engine = Engine()
+        engine.stop()
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            engine.answer(database, "FROM memory_versions", None)
+        assert len(database.memories.entries(store.id)) == 3
+        assert query(database, "SELECT count(*) FROM memory_versions").rows == [(3,)]
+        assert stopped.traceback, "which holds what was being read"
 
 
 def test_an_empty_database_has_empty_tables(database: Database) -> None:

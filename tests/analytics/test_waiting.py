@@ -85,7 +85,7 @@ def test_ctrl_c_while_the_rows_are_loaded_ends_their_reading() -> None:
     rows = EndlessRows()
     with ctrl_c(rows.begun.wait), pytest.raises(KeyboardInterrupt):
         run(rows, "SELECT count(*) FROM memory_versions")
-    assert rows.closed
+    assert rows.closed == ["rows", "dump"]
     assert not _working()
 
 
