@@ -59,5 +59,5 @@ class Records(list[T], Generic[T]):
         return records_html(self[: self.rows_shown], self._total)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        # IPython has a printer of its own for lists; this one comes before it.
-        printer.text(repr(self))
+        # IPython has a printer of its own for lists; this one comes before it. Inside other things a table is too much.
+        printer.text(repr(self) if len(printer.stack) <= 1 else f"<{len(self):,} records>")
