@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -52,10 +53,11 @@ def no_such_table(name: str, sql: str, position: int | None) -> QueryError:
 
 def _facts(error: duckdb.Error) -> dict[str, Any]:
     text = str(error)
-    try:
-        return json.loads(text[text.index("{") :])
-    except ValueError:  # a message of the Python layer, without JSON
-        return {"exception_message": text}
+    with suppress(ValueError):
+        facts: dict[str, Any] = json.loads(text[text.index("{") :])
+        if "exception_message" in facts:
+            return facts
+    return {"exception_message": text}  # the Python layer's own messages are plain
 
 
 def _explain(facts: dict[str, Any], sql: str) -> QueryError:

@@ -8,6 +8,7 @@ around the query (engine.py) hold on their own; the guard says why, before anyth
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -82,41 +83,48 @@ def _selecting(parser: duckdb.DuckDBPyConnection, sql: str) -> str:
         raise QueryRefusedError(
             f"{len(statements)} statements are not run: a query is exactly one", hint="Run them one after the other."
         )
-    kind = statements[0].type.name
-    if kind == "SELECT":
+    found = statements[0].type.name
+    if found == "SELECT":
         return sql
-    if kind == "EXPLAIN":
+    if found == "EXPLAIN":
         return _explained(parser, sql)
-    raise _refusal(kind, sql)
+    raise _refusal(found, sql)
 
 
 def _explained(parser: duckdb.DuckDBPyConnection, sql: str) -> str:
-    # EXPLAIN's own words and options are no statement, nor is any text that begins among them.
+    """The statement that an EXPLAIN explains, at the place where it stands: what is before it is blank."""
     encoded = sql.encode()
+    # EXPLAIN's own words and options are no statement, nor is any text that begins among them.
     for offset, _ in duckdb.tokenize(sql)[1:]:
-        rest = encoded[offset:].decode()
-        try:
-            kinds = [statement.type.name for statement in parser.extract_statements(rest)]
-        except duckdb.Error:
-            continue
-        if kinds == ["SELECT"]:
+        rest = (re.sub(rb"[^\n]", b" ", encoded[:offset]) + encoded[offset:]).decode()
+        found = _types(parser, rest)
+        if found == ["SELECT"]:
             return rest
-        raise _refusal(kinds[0], rest)
+        if found:
+            raise _refusal(found[0], rest)
     raise QueryRefusedError("this EXPLAIN could not be checked", hint="EXPLAIN and EXPLAIN ANALYZE take one SELECT.")
 
 
-def _refusal(kind: str, sql: str) -> QueryRefusedError:
-    if kind == "MULTI":
+def _types(parser: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
+    """The types of the statements; none where it is no SQL."""
+    try:
+        return [statement.type.name for statement in parser.extract_statements(sql)]
+    except duckdb.Error:
+        return []
+
+
+def _refusal(statement_type: str, sql: str) -> QueryRefusedError:
+    if statement_type == "MULTI":
         return QueryRefusedError(
             "this PIVOT is not run: without the list of its values it is several statements",
             hint="Name them: PIVOT memory_versions ON operation IN ('created', 'modified') USING count(*).",
         )
-    return QueryRefusedError(f"{_first_word(sql)} is not run: {_WHY.get(kind, _CHANGES)}", hint=_HOW)
+    return QueryRefusedError(f"{_first_word(sql)} is not run: {_WHY.get(statement_type, _CHANGES)}", hint=_HOW)
 
 
 def _first_word(sql: str) -> str:
     encoded = sql.encode()
-    start = next(offset for offset, kind in duckdb.tokenize(sql) if kind != duckdb.token_type.comment)
+    start = next(offset for offset, found in duckdb.tokenize(sql) if found != duckdb.token_type.comment)
     return encoded[start:].decode().split(maxsplit=1)[0].upper().rstrip(";")[:40]
 
 

@@ -107,7 +107,7 @@ def query(
     Raises:
         QueryRefusedError: it could write or reach outside, or is not exactly one statement.
         QueryError: it cannot be run; the message says where and why.
-        InvalidInputError: `limit` is less than 1, or the SQL is no Unicode text.
+        InvalidInputError: `limit` is less than 1, or the SQL holds a NUL or a lone surrogate.
         DatabaseUnavailableError: PostgreSQL does not answer.
         KeyboardInterrupt: the person stopped it; the next query runs as if nothing had been.
     """
@@ -125,6 +125,8 @@ def _check_text(sql: str) -> None:
         sql.encode()
     except UnicodeEncodeError as error:
         raise InvalidInputError(f"character {error.start} of the SQL is a lone surrogate") from None
+    if "\0" in sql:  # some versions of DuckDB take it for the end
+        raise InvalidInputError(f"character {sql.index(chr(0))} of the SQL is a NUL", hint="Write it as chr(0).")
 
 
 def _series(values: Sequence[Any], duckdb_type: str) -> pd.Series[Any]:

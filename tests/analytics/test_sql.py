@@ -87,6 +87,16 @@ def test_sql_that_is_no_unicode_text_is_refused() -> None:
         ask("SELECT '\udc80'")
 
 
+@pytest.mark.parametrize("sql", ["SELECT '\0'", "SELECT 1 \0; DROP TABLE memories", "\0"])
+def test_a_nul_cannot_hide_the_rest_of_the_sql(sql: str) -> None:
+    with pytest.raises(InvalidInputError, match="of the SQL is a NUL"):
+        ask(sql)
+
+
+def test_a_nul_can_be_looked_for() -> None:
+    assert ask("SELECT path FROM memories WHERE contains(content, chr(0))").rows == [("/units.md",)]
+
+
 def test_values_come_as_python_has_them() -> None:
     sql = """
         SELECT 1, 1.50, 1.5::DOUBLE, true, NULL, 'é', 'x'::BLOB, DATE '2026-11-30', [1, 2], {'a': 1},
