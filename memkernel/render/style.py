@@ -24,8 +24,8 @@ LIGHT: Final = {
     "came-word": "#a6e9b4",
     "went": "#ffeeec",
     "went-word": "#ffc4bd",
-    "alert": "#a40e26",
-    "badge": "#fff3c4",
+    "bad": "#a40e26",
+    "tag": "#fff3c4",
 }
 DARK: Final = {
     "text": "#e6e8eb",
@@ -37,10 +37,10 @@ DARK: Final = {
     "came-word": "#1f5f33",
     "went": "#331a1c",
     "went-word": "#7d2b2f",
-    "alert": "#ff8f88",
-    "badge": "#4a3b05",
+    "bad": "#ff8f88",
+    "tag": "#4a3b05",
 }
-"""The pairs that meet: text and faint on page, head, came, went, their words, badge; alert on page."""
+"""The pairs that meet: text and faint on page, head, came, went, their words, tag; bad on page."""
 
 _RULES: Final = """\
 .memkernel{color:var(--text);background:var(--page);font:13px/1.5 system-ui,sans-serif;padding:2px 4px;overflow-x:auto}
@@ -54,7 +54,7 @@ border:0;border-bottom:1px solid var(--line)}
 .memkernel td.w{white-space:normal;overflow-wrap:anywhere;min-width:24em;max-width:48em}
 .memkernel :is(pre,code){font:12px/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;\
 color:inherit;background:inherit!important;padding:0!important;border:0}
-.memkernel pre{border:1px solid var(--line);border-radius:4px;margin:4px 0;max-height:34em;overflow:auto;\
+.memkernel pre{border:1px solid var(--line)!important;border-radius:4px;margin:4px 0;max-height:34em;overflow:auto;\
 white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal}
 .memkernel pre>*{display:block;padding:0 10px}
 .memkernel pre>:first-child{padding-top:5px}
@@ -66,8 +66,8 @@ white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal}
 .memkernel .words del{color:var(--text);background:var(--went-word);border-radius:2px}
 .memkernel .fold{color:var(--faint);background:var(--head);font-style:normal}
 .memkernel .faint{color:var(--faint);background:var(--page)}
-.memkernel .alert{color:var(--alert);background:var(--page)}
-.memkernel .badge{color:var(--text);background:var(--badge);border-radius:8px;padding:1px 8px}
+.memkernel .bad{color:var(--bad);background:var(--page)}
+.memkernel .tag{color:var(--text);background:var(--tag);border-radius:8px;padding:1px 8px}
 .memkernel blockquote{margin:4px 0;padding:0 10px;border-left:3px solid var(--line);color:inherit;background:inherit}
 .memkernel summary{cursor:pointer}
 @media(forced-colors:active),(prefers-contrast:more){.memkernel ins{text-decoration:underline}\

@@ -51,7 +51,7 @@ def transcript_text(entries: Iterable[TranscriptEntry], *, heading: str = "", ba
 
 def transcript_html(entries: Iterable[TranscriptEntry], *, heading: str = "", badge: str = "", footer: str = "") -> str:
     """The same as HTML that needs neither script nor style."""
-    marked = f' <span class="badge">{html_line(badge, LINE_CHARACTERS)}</span>' if badge else ""
+    marked = f' <span class="tag">{html_line(badge, LINE_CHARACTERS)}</span>' if badge else ""
     head = f"<p><strong>{html_line(heading, LINE_CHARACTERS)}</strong>{marked}</p>" if heading or badge else ""
     tail = f'<p class="faint">{html_line(footer, LINE_CHARACTERS)}</p>' if footer else ""
     beside = len(head.encode()) + len(tail.encode())
@@ -122,14 +122,14 @@ def _thinking_html(entry: TranscriptEntry) -> str:
 
 def _tool_html(entry: TranscriptEntry) -> str:
     time = "" if entry.duration_s is None else f" · {_duration(entry.duration_s)}"
-    state = '<strong class="alert">error</strong> ' if entry.is_error else ""
+    state = '<strong class="bad">error</strong> ' if entry.is_error else ""
     call = f"→ <code>{html_line(entry.text, LINE_CHARACTERS)}</code> {state}"
     details = "".join(f"<pre><span>{_detail(text)}</span></pre>" for text in (entry.arguments, entry.result) if text)
     return f'<details><summary>{call}<span class="faint">{time}</span></summary>{details}</details>'
 
 
 def _notice_html(entry: TranscriptEntry) -> str:
-    return f'<p class="alert">{_said(entry.text)}</p>'
+    return f'<p class="bad">{_said(entry.text)}</p>'
 
 
 _HTML: Final[dict[EntryKind, Callable[[TranscriptEntry], str]]] = {

@@ -88,8 +88,8 @@ def test_the_same_marks_are_titled_in_html() -> None:
 
 # -- colours ---------------------------------------------------------------------------------------
 
-GROUNDS = ("page", "came", "went", "came-word", "went-word", "badge")
-PAIRS = [*product(["text"], GROUNDS), ("faint", "page"), ("faint", "head"), ("alert", "page")]
+GROUNDS = ("page", "came", "went", "came-word", "went-word", "tag")
+PAIRS = [*product(["text"], GROUNDS), ("faint", "page"), ("faint", "head"), ("bad", "page")]
 
 
 def luminance(colour: str) -> float:
