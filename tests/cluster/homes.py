@@ -179,8 +179,7 @@ class Home:
     def kill_server(self) -> None:
         """SIGKILL to the supervisor and the postmaster, as when a container dies."""
         for pid in (self.supervisor, self.postmaster):
-            assert pid
-            os.kill(pid, signal.SIGKILL)
+            send(signal.SIGKILL, pid)
             wait_until(lambda pid=pid: not command_line(pid))
         self.wait_for_release()
 
@@ -214,8 +213,7 @@ class Home:
         while pids := [pid for pid in (self.supervisor, self.postmaster) if pid] or self.processes():
             number = signal.SIGTERM if time.monotonic() < deadline - PATIENCE_S / 2 else signal.SIGKILL
             for pid in pids:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, number)
+                send(number, pid)
             time.sleep(0.05)
             assert time.monotonic() < deadline, f"{pids} do not end"
 
@@ -230,6 +228,13 @@ class Home:
         self.quiet()
         shutil.rmtree(self.path, ignore_errors=True)
         shutil.rmtree(self.socket_directory, ignore_errors=True)
+
+
+def send(number: signal.Signals, pid: int) -> None:
+    """Send a signal to a process, if it lives. Never to 0 or -1: that is everybody."""
+    assert pid > 1, "there is no such process"
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def wait_until(condition: Callable[[], object], patience_s: float = PATIENCE_S) -> None:

@@ -73,7 +73,8 @@ class Person:
         kept = {
             name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR")
         }
-        return kept | {"PYTHONPATH": str(PROJECT), "PYTHONDONTWRITEBYTECODE": "1"} | self.environment
+        packages = os.pathsep.join([str(PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        return kept | {"PYTHONPATH": packages, "PYTHONDONTWRITEBYTECODE": "1"} | self.environment
 
 
 def current_user() -> Person:

@@ -26,7 +26,10 @@ def test_memkernel_dsn_comes_second() -> None:
     assert chosen.line == "PostgreSQL at other.example/notes (MEMKERNEL_DSN)"
 
 
-def test_the_embedded_server_comes_last_and_is_not_started_by_choosing(tmp_path: Path) -> None:
+def test_the_embedded_server_comes_last_and_is_not_started_by_choosing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/nonexistent")
     chosen = choose(None, Settings(home=str(tmp_path)))
     assert chosen.kind == "embedded"
     assert callable(chosen.dsn)

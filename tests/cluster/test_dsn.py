@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -72,6 +72,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 passwords = st.tuples(texts, texts).map(SECRET.join)
 
 
+@settings(deadline=None)
 @given(passwords)
 def test_no_password_shows_in_the_keyword_form(password: str) -> None:
     dsn = make_conninfo(host="db.example", dbname="notes", user="ann", password=password)
@@ -81,6 +82,7 @@ def test_no_password_shows_in_the_keyword_form(password: str) -> None:
     assert describe_dsn(dsn) == "db.example/notes"
 
 
+@settings(deadline=None)
 @given(passwords)
 def test_no_password_shows_in_a_url_even_if_it_was_not_encoded(password: str) -> None:
     for dsn in (f"postgresql://ann:{password}@db.example/notes", f"postgresql://db.example/notes?password={password}"):

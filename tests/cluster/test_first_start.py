@@ -6,14 +6,13 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from memkernel.cluster.processes import is_supervised
 from tests.cluster.conftest import POSTGRES_15, Kind
-from tests.cluster.homes import Home, RemoteError, wait_until
+from tests.cluster.homes import Home, RemoteError, send, wait_until
 
 HOSTILE = {
     "PGPORT": "6543",
@@ -58,8 +57,7 @@ def test_a_first_start_that_is_killed_leaves_no_broken_cluster(fresh_home: Home,
     kernel.kill_group()
     if moment % 2:
         for pid in fresh_home.processes():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            send(signal.SIGKILL, pid)
 
     fresh_home.running_kernel()
     assert fresh_home.rows("SELECT 1") == [[1]]
@@ -99,7 +97,7 @@ def test_a_hostile_environment_changes_nothing(fresh_home: Home) -> None:
 
 
 def _hostile_library_path(home: Home) -> dict[str, str]:
-    needed = home.person.environment.get("LD_LIBRARY_PATH")
+    needed = home.person.environment.get("LD_LIBRARY_PATH") or os.environ.get("LD_LIBRARY_PATH")
     return {"LD_LIBRARY_PATH": f"{needed}:/nonexistent" if needed else "/nonexistent"}
 
 

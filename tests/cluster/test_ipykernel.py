@@ -90,7 +90,7 @@ def test_kernels_work_together_and_the_last_ones_end_stops_the_server(
 
     # An interrupted query leaves the server and the connection usable (fault 22).
     message = first.send("print('asleep', flush=True); held.execute('SELECT pg_sleep(600)')")
-    first.wait_for(message, "asleep")
+    first.wait_until(message, lambda reply: "asleep" in reply.stdout)
     first.interrupt()
     assert first.reply(message).ename in ("KeyboardInterrupt", "QueryCanceled")
     assert first.value("held.execute('SELECT 1').fetchone()[0]") == "1"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
@@ -13,7 +12,7 @@ import pytest
 
 from memkernel.cluster.supervisor import command_line
 from tests.cluster.conftest import KINDS, Kind
-from tests.cluster.homes import Home, Kernel, RemoteError, wait_until
+from tests.cluster.homes import Home, Kernel, RemoteError, send, wait_until
 
 
 @pytest.fixture
@@ -88,7 +87,7 @@ def test_children_of_a_kernel_do_not_keep_the_server(home: Home) -> None:
         wait_until(lambda: home.is_idle)
         assert command_line(child)
     finally:
-        os.kill(child, signal.SIGKILL)
+        send(signal.SIGKILL, child)
 
 
 def test_a_forked_child_that_asks_for_the_server_becomes_a_client_itself(home: Home) -> None:
@@ -111,7 +110,7 @@ def test_a_forked_child_that_asks_for_the_server_becomes_a_client_itself(home: H
         time.sleep(1.0)
         assert home.postmaster
     finally:
-        os.kill(child, signal.SIGKILL)
+        send(signal.SIGKILL, child)
     wait_until(lambda: home.is_idle)
 
 
@@ -120,7 +119,7 @@ def test_a_forked_child_that_asks_for_the_server_becomes_a_client_itself(home: H
 
 def test_a_killed_postmaster_comes_back_with_every_row(home: Home, fifty_rows: Kernel) -> None:
     postmaster = home.postmaster
-    os.kill(postmaster, signal.SIGKILL)
+    send(signal.SIGKILL, postmaster)
     wait_until(lambda: home.postmaster != postmaster)
     fifty_rows("cluster.ensure()")
     assert rows_kept(home) == 50
@@ -139,7 +138,7 @@ def test_a_killed_backend_leaves_the_server_usable(home: Home, fifty_rows: Kerne
 def test_a_server_whose_supervisor_was_killed_is_adopted(home: Home) -> None:
     kernel = home.running_kernel()
     postmaster, supervisor = home.postmaster, home.supervisor
-    os.kill(supervisor, signal.SIGKILL)
+    send(signal.SIGKILL, supervisor)
     wait_until(lambda: not command_line(supervisor))
     assert home.postmaster == postmaster
 
@@ -153,11 +152,11 @@ def test_a_server_whose_supervisor_was_killed_is_adopted(home: Home) -> None:
 
 
 def test_an_adopted_server_is_started_again_after_a_crash(home: Home, fifty_rows: Kernel) -> None:
-    os.kill(home.supervisor, signal.SIGKILL)
+    send(signal.SIGKILL, home.supervisor)
     wait_until(lambda: not home.supervisor)
     fifty_rows("cluster.ensure()")
     postmaster = home.postmaster
-    os.kill(postmaster, signal.SIGKILL)
+    send(signal.SIGKILL, postmaster)
     fifty_rows("cluster.ensure()")
     assert rows_kept(home) == 50
     assert home.postmaster not in (0, postmaster)
@@ -165,7 +164,7 @@ def test_an_adopted_server_is_started_again_after_a_crash(home: Home, fifty_rows
 
 def test_a_supervisor_that_is_told_to_end_stops_the_server_cleanly(home: Home) -> None:
     kernel = home.running_kernel()
-    os.kill(home.supervisor, signal.SIGTERM)
+    send(signal.SIGTERM, home.supervisor)
     wait_until(lambda: home.is_idle)
     assert not (home.place.data / "postmaster.pid").exists()
     assert home.log.rstrip().endswith("database system is shut down")
@@ -216,14 +215,14 @@ def test_no_second_server_starts_beside_a_backend_that_outlived_its_postmaster(h
     kernel = home.running_kernel()
     kernel("import psycopg; held = psycopg.connect(cluster.dsn)")
     backend = kernel("held.info.backend_pid")
-    os.kill(backend, signal.SIGSTOP)
+    send(signal.SIGSTOP, backend)
     try:
         home.kill_server()
         with pytest.raises(RemoteError, match="pre-existing shared memory block") as caught:
             kernel("cluster.ensure()")
         assert caught.value.hint == "A process of the server before still runs: try again once it has ended."
     finally:
-        os.kill(backend, signal.SIGKILL)
+        send(signal.SIGKILL, backend)
     wait_until(lambda: not command_line(backend))
     assert kernel("cluster.ensure()") == home.dsn
 
@@ -286,7 +285,7 @@ def test_stop_ends_the_server_whoever_uses_it(home: Home) -> None:
 @pytest.mark.parametrize("kind", KINDS[1:2])
 def test_stop_ends_a_server_without_a_supervisor(home: Home) -> None:
     kernel = home.running_kernel()
-    os.kill(home.supervisor, signal.SIGKILL)
+    send(signal.SIGKILL, home.supervisor)
     wait_until(lambda: not home.supervisor)
     assert kernel("cluster.stop()") is True
     assert home.is_idle
