@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from memkernel import ids
 from memkernel.errors import InvalidInputError, VersionNotFoundError
 from memkernel.models import MemoryVersion, View
-from memkernel.store import Database
+
+if TYPE_CHECKING:  # `%load_ext` comes here for the grammar, and psycopg takes longer to import than IPython
+    from memkernel.store import Database
 
 VersionSpec: TypeAlias = "int | str | datetime | MemoryVersion"
 """An ordinal (1 is the first, -1 the head's predecessor), `"head"`, a version's id, a moment or a version."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from IPython.core.completer import (
     CompletionContext,
@@ -15,12 +15,14 @@ from IPython.core.completer import (
 )
 
 from memkernel import paths
-from memkernel.handle.connection import Connection
 from memkernel.jupyter import words
 from memkernel.jupyter.arguments import Parser, format_path, parse_address
 from memkernel.jupyter.commands import agent, table
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.preferences import SETTINGS
+
+if TYPE_CHECKING:
+    from memkernel.handle.connection import Connection
 
 MATCHER_ID: Final = "memkernel"
 MOST: Final = 200

@@ -27,7 +27,7 @@ def load(shell: Shell) -> None:
     shell.Completer.custom_matchers.append(Completer(notebook).match)
     presenters.register(shell)
     try:
-        print(notebook.connection.line)
+        print(notebook.begin())
     except MemkernelError as error:
         print("\n".join(error.lines()))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
@@ -17,6 +17,8 @@ from memkernel.jupyter.shell import Shell
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
+
+_OVERVIEW: Final = usage.overview([*table.COMMANDS.values(), agent.AGENT])
 
 
 @magics_class
@@ -41,7 +43,7 @@ class MemoryMagics(Magics):
         return self._run(agent.AGENT, line, cell)
 
     def _help(self, name: str) -> None:
-        print(table.find(name).parser.format_help() if name else usage.overview(table.COMMANDS.values()))
+        print(table.find(name).parser.format_help() if name else _OVERVIEW)
 
     def _run(self, command: Command, line: str, cell: str | None) -> Any:
         try:
@@ -75,5 +77,5 @@ def _check_body(command: Command, cell: str | None) -> None:
         )
 
 
-MemoryMagics.memory.__doc__ = usage.overview(table.COMMANDS.values())
+MemoryMagics.memory.__doc__ = _OVERVIEW
 MemoryMagics.agent.__doc__ = agent.AGENT.parser.format_help()

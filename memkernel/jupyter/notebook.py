@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from argparse import Namespace
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 
-from memkernel.errors import NoStoreInUseError
-from memkernel.handle.connection import Connection, connect
+from memkernel import cluster, config
+from memkernel.errors import MemkernelError, NoStoreInUseError, StoreNotFoundError
 from memkernel.handle.store import Store
 from memkernel.jupyter.arguments import parse_address
 from memkernel.jupyter.preferences import Preferences
@@ -19,6 +20,7 @@ from memkernel.jupyter.shell import Shell
 
 if TYPE_CHECKING:
     from memkernel.handle.agent import Agent
+    from memkernel.handle.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Notebook:
         self.known = Recollection[str]()
         self._lock = threading.Lock()
         self._connection: Connection | None = None
+        self._warming: threading.Thread | None = None
         self._store: Store | None = None
         self._agents: dict[str, _Known] = {}
         self._heads_shown: dict[tuple[str, str], str] = {}
@@ -64,8 +67,34 @@ class Notebook:
         """The connection of this kernel, made where there is none."""
         with self._lock:
             if self._connection is None:
+                from memkernel.handle.connection import connect
+
                 self._connection = connect()
             return self._connection
+
+    def begin(self) -> str:
+        """Which PostgreSQL is used, in one line that is true: it runs.
+
+        psycopg takes longer to import than all of IPython: with the embedded server, whose start needs none of it,
+        the connection is made while the person goes on.
+
+        Raises:
+            MemkernelError: it cannot be reached, or there is none.
+        """
+        chosen = cluster.choose(None, config.load())
+        if chosen.cluster is None:
+            return self.connection.line
+        chosen.cluster.ensure()
+        self._warming = threading.Thread(
+            target=self._warm_up, args=[chosen.cluster], name="memkernel-connect", daemon=True
+        )
+        self._warming.start()
+        return chosen.line
+
+    def _warm_up(self, server: cluster.EmbeddedCluster) -> None:
+        with suppress(MemkernelError):  # the next command tries again, and tells
+            _ = self.connection
+        server.release()  # by now the connection keeps it
 
     @property
     def connected(self) -> Connection | None:
@@ -73,14 +102,21 @@ class Notebook:
         return self._connection
 
     def connect(self, dsn: str | None) -> Connection:
-        """Connect anew; the connection of before is closed once the new one stands."""
-        made = connect(dsn)
+        """Connect anew and close the connection of before; the store in use stays so if it is there."""
+        from memkernel.handle.connection import connect
+
+        made, in_use = connect(dsn), self._store
         self.close()
         self._connection = made
+        if in_use is not None:
+            with suppress(StoreNotFoundError):  # another database has other stores
+                self._store = made.store(in_use.id)
         return made
 
     def close(self) -> None:
         """Forget the connection and all that belongs to it."""
+        if self._warming is not None:
+            self._warming.join()
         with self._lock:
             connection, self._connection = self._connection, None
         self._store = None

@@ -18,19 +18,23 @@ from memkernel.render import html_of, text_of
 
 _RECORDS: Final = (MemoryStore, Memory, MemoryPrefix, MemoryVersion, GrepMatch, ServerStatus)
 
+# By its name: its module imports psycopg.
+_CONNECTION: Final = ("memkernel.handle.connection", "Connection")
+
 
 def register(shell: Shell) -> None:
     """Show memkernel's records and runs well in this shell."""
     for kind in _RECORDS:
         shell.display_formatter.formatters["text/html"].for_type(kind, html_of)
         shell.display_formatter.formatters["text/plain"].for_type(kind, _print_text)
+    shell.display_formatter.formatters["text/plain"].for_type_by_name(*_CONNECTION, _print_line)
     if _can_update(shell):
         present.register(Run, LiveRun.show)
 
 
 def unregister(shell: Shell) -> None:
     """Leave the formatters as they were."""
-    for kind in _RECORDS:
+    for kind in (*_RECORDS, ".".join(_CONNECTION)):
         for mime_type in ("text/html", "text/plain"):
             shell.display_formatter.formatters[mime_type].pop(kind, None)
 
@@ -38,6 +42,10 @@ def unregister(shell: Shell) -> None:
 def _print_text(record: object, printer: Any, cycle: bool) -> None:
     # Inside a list or a dict one line is enough.
     printer.text(text_of(record) if len(printer.stack) <= 1 else repr(record))
+
+
+def _print_line(connection: Any, printer: Any, cycle: bool) -> None:
+    printer.text(connection.line)
 
 
 def _can_update(shell: Shell) -> bool:

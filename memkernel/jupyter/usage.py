@@ -18,6 +18,6 @@ Results  x = %memory ls, the underscore, or -o x; lists have .df(). $name and {e
 
 
 def overview(commands: Iterable[Command]) -> str:
-    """All commands in a line each, and the grammar."""
+    """The commands in a line each, and the grammar."""
     rows = "\n".join(f"  {command.magic:<18} {command.summary}" for command in commands)
     return f"%memory: an agent's memory, kept in PostgreSQL, every change a version.\n\n{rows}\n\n{_GRAMMAR}"

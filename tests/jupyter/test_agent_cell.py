@@ -85,7 +85,12 @@ def test_a_scoped_agent_sees_only_its_directory(kernel: Kernel, somebody_else: m
 def endpoint(scripted: Scripted, dsn: str, tmp_path: Path) -> Iterator[Kernel]:
     """A kernel whose Anthropic API is a scripted model that answers slowly, then fails, then answers."""
     slow = reply("One moment, please. " * 10, ToolUse("memory", {"command": "view", "path": "/memories"}), pause_s=0.05)
-    model = scripted(slow, reply("I am " + "still talking. " * 400, pause_s=0.05), Failure(400, "invalid_request_error"), reply("Well again."))
+    model = scripted(
+        slow,
+        reply("I am " + "still talking. " * 400, pause_s=0.05),
+        Failure(400, "invalid_request_error"),
+        reply("Well again."),
+    )
     environment = kernel_environment(
         tmp_path, MEMKERNEL_DSN=dsn, ANTHROPIC_API_KEY="test-key", ANTHROPIC_BASE_URL=model.url
     )

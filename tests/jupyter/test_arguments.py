@@ -137,6 +137,9 @@ def test_help_is_printed_and_nothing_runs(capsys: pytest.CaptureFixture[str]) ->
 def test_an_unknown_command_is_told_what_looks_like_it() -> None:
     assert _usage_error("histroy").splitlines()[0] == "%memory has no command 'histroy'"
     assert "Near: stores" in _usage_error("store")
+    assert "Near: log" in _usage_error("history")
+    assert "Near: log" in _usage_error("histroy")
+    assert "Commands: connect, " in _usage_error("zzz")
 
 
 @pytest.mark.parametrize("name", list(table.COMMANDS))

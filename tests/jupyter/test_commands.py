@@ -78,8 +78,22 @@ def test_status_and_connect_name_the_server_and_no_password(shell: Shell, dsn: s
     connection = shell.run("%memory connect -o db")
     assert shell.value("db") is connection
     assert "PostgreSQL" in repr(connection)
+    assert shell.run("%memory use").name == "Team notes"
+
+
+def test_a_connection_to_another_database_has_no_store_in_use(shell: Shell, empty_dsn: str) -> None:
+    shell.run(f"%memory connect {empty_dsn}")
     with pytest.raises(errors.NoStoreInUseError):
         shell.run("%memory ls /")
+
+
+def test_without_any_store_the_way_to_one_is_told(
+    bare_shell: Shell, dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MEMKERNEL_DSN", dsn)
+    bare_shell.run("%load_ext memkernel")
+    assert bare_shell.run("%memory") == []
+    assert "`%memory use NAME --create` makes one" in capsys.readouterr().out
 
 
 def test_a_connection_that_fails_leaves_the_old_one(shell: Shell) -> None:

@@ -6,10 +6,15 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import memkernel as mk
+from memkernel import cluster
 from tests.bench.bench_load_ext import HEAVY
 from tests.fix_kernel import Kernel, kernel_environment
 from tests.fix_postgres import PostgresServer
@@ -52,6 +57,36 @@ def test_with_the_database_down_the_magics_are_there_and_work_once_it_is_back(
         assert kernel.run("%memory stores").status == "ok"
     finally:
         kernel.close()
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A memkernel home that the account which PostgreSQL runs as can enter; pytest's directories are private."""
+    with tempfile.TemporaryDirectory(prefix="mk-home-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        yield directory
+
+
+def test_the_embedded_server_is_started_by_the_first_load_and_let_go_by_unloading(home: Path, tmp_path: Path) -> None:
+    kernel = Kernel(kernel_environment(tmp_path, MEMKERNEL_HOME=str(home), MEMKERNEL_LINGER_S="0"), tmp_path)
+    server = cluster.EmbeddedCluster(home=home)
+    try:
+        reply = kernel.run("%load_ext memkernel")
+        assert len(reply.stdout.splitlines()) == 1
+        assert ", embedded, data in " in reply.stdout
+        assert kernel.run("%memory use Notes --create").status == "ok"
+        assert server.status().running
+        assert kernel.run("%reload_ext memkernel").status == "ok"
+        assert kernel.run("%memory use Notes").status == "ok"
+        assert kernel.run("%unload_ext memkernel").status == "ok"
+        deadline = time.monotonic() + 60
+        while server.status().running:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    finally:
+        kernel.close()
+        server.stop()
 
 
 def test_load_ext_imports_no_heavy_library(bare_kernel: Kernel) -> None:

@@ -87,7 +87,7 @@ class _AgentCommand(Command):
 
 AGENT: Final = _AgentCommand(
     "agent",
-    "Give an agent the cell's text; it works with its memory, and what it does appears as it happens.",
+    "Give the cell's text to an agent that works with the memory.",
     _declare_agent,
     agent,
     ("%%agent", "%%agent -s team-notes --new -o run", "%%agent --model scripted --max-turns 5"),

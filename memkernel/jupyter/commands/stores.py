@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from memkernel.handle.connection import Connection
 from memkernel.handle.records import Records
 from memkernel.handle.store import Store
 from memkernel.jupyter.arguments import Parser, asks, gives_result, takes_limit
@@ -14,6 +13,9 @@ from memkernel.jupyter.confirm import confirm
 from memkernel.jupyter.done import Done
 from memkernel.jupyter.notebook import Notebook
 from memkernel.models import MemoryStore, ServerStatus
+
+if TYPE_CHECKING:
+    from memkernel.handle.connection import Connection
 
 
 def _declare_connect(parser: Parser) -> None:
@@ -41,7 +43,10 @@ def _declare_stores(parser: Parser) -> None:
 
 def stores(notebook: Notebook, args: Namespace, body: str | None) -> Records[MemoryStore]:
     """The stores, newest first."""
-    return notebook.connection.stores(include_archived=args.all).first(args.limit)
+    found = notebook.connection.stores(include_archived=args.all)
+    if not found:
+        print("There is no memory store yet: `%memory use NAME --create` makes one.")
+    return found.first(args.limit)
 
 
 def _declare_create(parser: Parser) -> None:

@@ -16,6 +16,25 @@ COMMANDS: Final[dict[str, Command]] = {
     for command in group.COMMANDS
 }
 
+# What other tools call these.
+_OTHER_WORDS: Final = {
+    "cp": "put",
+    "delete": "rm",
+    "edit": "replace",
+    "find": "grep",
+    "history": "log",
+    "init": "connect",
+    "list": "ls",
+    "move": "mv",
+    "query": "sql",
+    "read": "cat",
+    "rename": "mv",
+    "search": "grep",
+    "show": "cat",
+    "undo": "restore",
+    "write": "put",
+}
+
 
 def find(name: str) -> Command:
     """The command of this name.
@@ -25,6 +44,7 @@ def find(name: str) -> Command:
     """
     if name in COMMANDS:
         return COMMANDS[name]
-    near = difflib.get_close_matches(name, COMMANDS, n=3)
+    alike = difflib.get_close_matches(name, [*COMMANDS, *_OTHER_WORDS], n=3)
+    near = dict.fromkeys(_OTHER_WORDS.get(word, word) for word in alike)
     hint = f"Near: {', '.join(near)}" if near else f"Commands: {', '.join(COMMANDS)}"
     raise UsageError(f"%memory has no command {name!r}\n{hint}")
