@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from memkernel.textdiff.align import changes
-from memkernel.textdiff.runs import Block
+from memkernel.textdiff.runs import READABLE_CHANGES, Block
 from memkernel.textdiff.words import Span, WordDiff
 
 Kind = Literal["equal", "removed", "added", "changed"]
@@ -115,7 +115,8 @@ def diff(old: str, new: str, *, context: int = 3, ignore_whitespace: bool = Fals
     """
     old_lines, new_lines = _split(old), _split(new)
     blocks = _changes(old_lines, new_lines, ignore_whitespace)
-    word_diff = WordDiff(ignore_whitespace=ignore_whitespace) if words else None
+    readable = len(blocks) <= READABLE_CHANGES
+    word_diff = WordDiff(ignore_whitespace=ignore_whitespace) if words and readable else None
     hunks = tuple(_hunk(near, context, old_lines, new_lines, word_diff) for near in _near(blocks, 2 * context))
     return TextDiff(
         hunks,

@@ -11,6 +11,8 @@ from memkernel.textdiff.runs import Run, T
 
 def longest(old: list[T], new: list[T]) -> list[Run]:
     """The runs of a longest common subsequence. `rows[i]` has a 0 at j where `old[:i]` gains by `new[j]`."""
+    if len(new) > len(old):  # many short rows are cheaper than few long ones
+        return [Run(i, j, length) for j, i, length in longest(new, old)]
     masks = _masks(new, set(old))
     full = (1 << len(new)) - 1
     row = full

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
+
+READABLE_CHANGES: Final = 5_000
+"""Nobody reads more changes than these one by one: they stay where they were found, without words."""
 
 T = TypeVar("T", bound=Hashable)
 

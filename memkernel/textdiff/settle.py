@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Final
 
-from memkernel.textdiff.runs import Block, T, run_length
-
-MOST_BLOCKS: Final = 5_000
-"""More changes than these are past being read one by one: they stay as they were found."""
+from memkernel.textdiff.runs import READABLE_CHANGES, Block, T, run_length
 
 
 def settled(blocks: list[Block], old: list[T], new: list[T], is_gap: Callable[[T], bool]) -> list[Block]:
@@ -18,7 +14,7 @@ def settled(blocks: list[Block], old: list[T], new: list[T], is_gap: Callable[[T
     The others begin behind the nearest gap above their lowest place, or there if no gap is in reach.
     A replacement stays where it is.
     """
-    if len(blocks) > MOST_BLOCKS:
+    if len(blocks) > READABLE_CHANGES:
         return blocks
     return list(_placed(_met(blocks, old, new), old, new, is_gap))
 

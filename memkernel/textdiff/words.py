@@ -13,15 +13,15 @@ from typing import Final, NamedTuple
 from memkernel.textdiff.align import EXACT_CELLS, WINDOW, changes
 from memkernel.textdiff.runs import Block
 
-WORK_LIMIT: Final = 400_000
+WORK_LIMIT: Final = 350_000
 PAIRS_PER_CHANGE: Final = 1_024
 LEAST_SIMILARITY: Final = 0.3
 LEAST_LENGTH: Final = 5  # on average, with the line's end: shorter lines have no words to compare
 
 _CELLS_PER_UNIT: Final = 1_500
-_UNITS_PER_LINE: Final = 20
-_UNITS_PER_PAIR: Final = 60
-_UNITS_PER_TOKEN: Final = 4
+_UNITS_PER_LINE: Final = 24
+_UNITS_PER_PAIR: Final = 80
+_UNITS_PER_TOKEN: Final = 3
 _UNITS_PER_COMPARISON: Final = 8
 # Scripts without spaces (Chinese, Japanese, Korean) are compared letter by letter.
 _UNSPACED: Final = "\u2e80-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
