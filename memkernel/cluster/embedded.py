@@ -34,6 +34,7 @@ from memkernel.cluster.trouble import ErrorFile, start_error
 from memkernel.errors import BinariesNotFoundError, ClusterError, ServerStartError
 
 _LOOK_EVERY_S = 0.01
+_MAX_STARTS = 5  # of supervisors that die without a word, as on a disk so full that they cannot tell their error
 # Named, or the user's PG* variables would decide: PGHOSTADDR leads elsewhere, the others break what they were not
 # made for (PGCHANNELBINDING=require is what a hosted PostgreSQL tells its users to set).
 _AGAINST_VARIABLES = "hostaddr=&options=&channel_binding=disable&target_session_attrs=any&client_encoding=UTF8"
@@ -171,19 +172,20 @@ class EmbeddedCluster:
             return chosen
         raise _binaries_missing(self.home, majors) if majors else BinariesNotFoundError()
 
-    def _start_supervisor(self, place: Place) -> None:
+    def _start_supervisor(self, place: Place) -> bool:
         account = server_account(self._pg_user)
-        start_supervisor(place, self._binaries(place.major), account, self._linger_s)
+        return start_supervisor(place, self._binaries(place.major), account, self._linger_s)
 
     def _bring_up(self, place: Place, deadline: float) -> None:
         check_host(place)
         errors = ErrorFile(place)
+        started = 0
         while not processes.is_serving(place):
             supervised = processes.is_supervised(place)
             errors.raise_news()  # a supervisor tells its error before it goes
             if not supervised:
-                self._start_supervisor(place)
-            if time.monotonic() > deadline:
+                started += self._start_supervisor(place)
+            if time.monotonic() > deadline or started > _MAX_STARTS:
                 raise _not_ready(place, errors.log_start)
             time.sleep(_LOOK_EVERY_S)
 
@@ -276,7 +278,7 @@ def _binaries_missing(home: Path, majors: tuple[int, ...]) -> ClusterError:
 def _not_ready(place: Place, log_start: int) -> ServerStartError:
     pid = processes.postmaster_pid(place)
     if not pid:
-        return start_error(place, "it was not ready in time", log_start=log_start)
+        return start_error(place, "it did not become ready", log_start=log_start)
     return ServerStartError(
         f"the embedded PostgreSQL (process {pid}) does not answer at {place.socket_directory}",
         hint="`memkernel stop` ends it, and the next use starts it anew.",

@@ -31,23 +31,27 @@ def make_place(place: Place, account: Account) -> None:
     Raises:
         ClusterError: it cannot be made.
     """
-    # For root it is open to be entered, not read by the way of data and run: those belong to the server's account.
+    # Root's is open to be entered: the server's account must get to `data` and `run`, which are its own.
     for directory in (place.home, place.directory):
         make_directory(directory, 0o700 if account.is_ours() else 0o755)
 
 
-def start_supervisor(place: Place, binaries: Binaries, account: Account, linger_s: float) -> None:
-    """Start a supervisor in the background; it holds the server's lock when this returns, or another does.
+def start_supervisor(place: Place, binaries: Binaries, account: Account, linger_s: float) -> bool:
+    """Start a supervisor in the background; it holds the server's lock when this returns. False: another does.
 
     Raises:
         ServerStartError: it cannot run here.
     """
     prepare(place, account)
-    orders = _orders(place, reachable_by(account, binaries, place.home), account, linger_s)
-    place.host_file.write_text(socket.gethostname())
-    code = _run(place, orders)
+    try:
+        orders = _orders(place, reachable_by(account, binaries, place.home), account, linger_s)
+        place.host_file.write_text(socket.gethostname())
+        code = _run(place, orders)
+    except OSError as error:  # a full disk, most likely
+        raise start_error(place, f"{error.filename or place.directory}: {error.strerror or error}") from None
     if code not in (0, supervisor.BUSY):
         raise start_error(place, f"its supervisor failed (exit code {code})", log_start=orders["log_start"])
+    return code == 0
 
 
 def prepare(place: Place, account: Account) -> None:

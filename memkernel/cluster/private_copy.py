@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memkernel.cluster.accounts import Account
 from memkernel.cluster.binaries import Binaries
-from memkernel.cluster.places import make_directory
+from memkernel.cluster.places import check_owner, make_directory
 from memkernel.cluster.supervisor import lock
 from memkernel.errors import ServerStartError
 
@@ -42,6 +42,7 @@ def _copy_of(binaries: Binaries, dist: Path) -> Path:
     modified = int(binaries.directory.stat().st_mtime)
     final = dist / f"{package.name}-{binaries.version}-{modified}"
     make_directory(dist, 0o755)
+    check_owner(dist)
     with _alone(dist / "lock"):
         if not final.exists():
             new = dist / "new"

@@ -54,9 +54,9 @@ class ErrorFile:
         return found.st_ino, found.st_mtime_ns
 
 
-def start_error(place: Place, message: str, *, log_start: int = 0) -> ServerStartError:
-    """The message, with up to three lines of what was logged since `log_start` (a place in bytes)."""
-    lines = telling_lines(_log_since(place.log, log_start))
+def start_error(place: Place, message: str, *, log_start: int | None = None) -> ServerStartError:
+    """The message, with up to three lines of what was logged since `log_start` (a place in bytes); None: with none."""
+    lines = [] if log_start is None else telling_lines(_log_since(place.log, log_start))
     text = "\n  ".join([f"the embedded PostgreSQL did not start: {message}", *lines])
     return ServerStartError(text, hint=way_out(text) or f"The whole log: {place.log}")
 

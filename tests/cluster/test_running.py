@@ -260,6 +260,34 @@ def test_every_kernel_that_waits_is_told_the_same_error(home: Home) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS[1:2])
+def test_a_supervisor_that_cannot_even_tell_its_error_is_given_up(home: Home) -> None:
+    settings = home.place.data / "postgresql.auto.conf"
+    before = settings.read_text()
+    settings.write_text("shared_buffers = 'lots'\n")
+    in_the_way = home.place.directory / "error.new"
+    in_the_way.mkdir()
+    try:
+        with pytest.raises(RemoteError, match="did not become ready") as caught:
+            home.kernel()("cluster.ensure()")
+        assert len(caught.value.message.splitlines()) <= 4
+    finally:
+        in_the_way.rmdir()
+        settings.write_text(before)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:2])
+def test_a_home_that_cannot_be_written_is_told(home: Home) -> None:
+    home.place.host_file.unlink()
+    home.place.host_file.mkdir()
+    try:
+        with pytest.raises(RemoteError, match=r"pg18/host: Is a directory") as caught:
+            home.kernel()("cluster.ensure()")
+        assert caught.value.kind == "ServerStartError"
+    finally:
+        home.place.host_file.rmdir()
+
+
+@pytest.mark.parametrize("kind", KINDS[1:2])
 def test_a_server_whose_socket_was_deleted_is_told_with_a_way_out(home: Home) -> None:
     kernel = home.running_kernel()
     for file in home.socket_directory.iterdir():
