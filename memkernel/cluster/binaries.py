@@ -51,8 +51,10 @@ def find(pg_bin: str | Path | None = None) -> Iterator[Binaries]:
     if pg_bin:
         yield _given(Path(pg_bin).expanduser().absolute())
         return
+    seen: set[Path] = set()
     for source, directory in _places():
-        version = version_in(directory)
+        version = None if directory in seen else version_in(directory)
+        seen.add(directory)
         if version and (directory / "initdb").exists():
             yield Binaries(source, directory, version)
 

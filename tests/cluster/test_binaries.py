@@ -33,6 +33,7 @@ def test_the_wheel_is_taken_first(wheel: Path) -> None:
 def test_a_system_postgresql_is_found_off_the_path_postgres15() -> None:
     found = [one.directory for one in binaries.find() if one.source == "system"]
     assert Path(POSTGRES_15) in found
+    assert len(found) == len(set(found))  # the one on the PATH is found once
 
 
 def test_a_named_directory_is_the_only_one_taken_postgres15() -> None:
