@@ -29,11 +29,6 @@ Kind = tuple[str, str | None]
 """Who runs the kernels (`root`, `ordinary`, or the `current` user), and MEMKERNEL_PG_BIN."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known to --strict-markers."""
-    config.addinivalue_line("markers", "as_root: changes the user, so it needs root")
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what was left out."""
     if IS_ROOT and not MAY_ISOLATE:
