@@ -26,7 +26,7 @@ from memkernel.textdiff.settle import settled
 
 EXACT_CELLS: Final = 1 << 26
 WINDOW: Final = 1_024
-KEPT: Final = 1_536  # of a window's old and new elements together
+KEPT: Final = 1_792  # of a window's old and new elements together
 ELEMENTS_PER_ANCHOR: Final = 64
 
 
