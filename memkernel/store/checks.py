@@ -86,11 +86,17 @@ def _storable(what: str, value: object) -> str:
         raise InvalidInputError(f"{what} is a string, not {_kind(value)}")
     if "\0" in value:
         raise InvalidInputError(f"{what} holds U+0000")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise InvalidInputError(f"{what} holds a lone surrogate") from None
+    if not is_storable(value):
+        raise InvalidInputError(f"{what} holds a lone surrogate")
     return value
+
+
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can hold the text: no U+0000, no lone surrogate."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _kind(value: object) -> str:

@@ -10,6 +10,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import psycopg
@@ -38,7 +39,8 @@ class StoreConnection(psycopg.Connection[Any]):
         super().__init__(*args, **kwargs)
         self.prepares = True
         self._prepared_names: set[bytes] = set()
-        self._wait_readable = _waiter(self.pgconn.socket)
+        self._wait_readable = _waiter(self.pgconn.socket, None)
+        self._readable_now = _waiter(self.pgconn.socket, 0)
 
     def run(self, statement: Statement, *parameters: Parameter) -> pq.abc.PGresult:
         """Run a statement; its result has binary columns. Ctrl-C cancels it and leaves the connection usable.
@@ -58,19 +60,37 @@ class StoreConnection(psycopg.Connection[Any]):
         self.pgconn.send_query_prepared(statement.name, values, formats, _BINARY)
         return self._answer()
 
+    def is_gone(self) -> bool:
+        """Whether the server has hung up meanwhile: then nothing more can be sent to it."""
+        if not self._readable_now():
+            return False
+        try:
+            self.pgconn.consume_input()
+        except psycopg.OperationalError:
+            return True
+        return self.closed
+
     def _answer(self) -> pq.abc.PGresult:
         # psycopg's own wait does the same for 25 us more.
         try:
-            self._exchange()
+            result = self._last_result()
         except BaseException:
             self._give_up()
             raise
-        result = self.pgconn.get_result()
-        while self.pgconn.get_result() is not None:
-            pass
-        if result is None or result.status == pq.ExecStatus.FATAL_ERROR:
-            raise errors.error_from_result(result) if result else psycopg.OperationalError("no answer")
+        if result is None:
+            raise psycopg.OperationalError("the server sent no answer")
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            raise errors.error_from_result(result)
         return result
+
+    def _last_result(self) -> pq.abc.PGresult | None:
+        last = None
+        while True:
+            self._exchange()  # libpq would wait for the rest inside get_result, holding the interpreter's lock
+            result = self.pgconn.get_result()
+            if result is None:
+                return last
+            last = result
 
     def _exchange(self) -> None:
         """Send what was queued and read until the answer is complete; a signal handler's exception comes through."""
@@ -88,9 +108,7 @@ class StoreConnection(psycopg.Connection[Any]):
             return
         try:
             self.cancel_safe(timeout=_CANCEL_S)
-            self._exchange()
-            while self.pgconn.get_result() is not None:
-                pass
+            self._last_result()
         except Exception:  # what is raised is the interrupt that led here
             self.pgconn.finish()
         except BaseException:
@@ -98,13 +116,13 @@ class StoreConnection(psycopg.Connection[Any]):
             raise
 
 
-def _waiter(socket: int) -> Callable[[], object]:
-    """A function that waits until there is something to read."""
+def _waiter(socket: int, timeout_s: int | None) -> Callable[[], object]:
+    """A function that waits until there is something to read; what it returns is false after the time-out."""
     if not hasattr(select, "poll"):  # Windows
-        return lambda: select.select([socket], [], [])
+        return lambda: select.select([socket], [], [], timeout_s)[0]
     events = select.poll()
     events.register(socket, select.POLLIN)
-    return events.poll
+    return partial(events.poll, timeout_s)
 
 
 class Pool:

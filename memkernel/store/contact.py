@@ -85,14 +85,16 @@ class Contact:
                 time, and the change is kept as unsettled.
             MemkernelError: what the server's refusal means.
         """
+        maybe_saved = False
         try:
             with self.pool.connection() as connection:
-                return work(connection)
+                if not connection.is_gone():
+                    maybe_saved = True
+                    return work(connection)
         except psycopg.Error as error:
             self._let_lost_pass(error)
-            maybe_saved = True
         except DatabaseUnavailableError:
-            maybe_saved = False
+            pass
         try:
             with self._reconnect() as connection:
                 result = saved(connection) if maybe_saved else None

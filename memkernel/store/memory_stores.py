@@ -174,6 +174,8 @@ class MemoryStores:
         """
         if not isinstance(ref, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a notebook passes anything
             raise StoreNotFoundError(repr(ref))
+        if not checks.is_storable(ref):
+            raise StoreNotFoundError(ref)
         if ids.is_id("memstore", ref):
             return self.retrieve(ref)
         return self._contact.read(lambda connection: _by_name(connection, ref))
@@ -223,15 +225,18 @@ def _found(connection: StoreConnection, store_id: str) -> MemoryStore | None:
 def _by_name(connection: StoreConnection, ref: str) -> MemoryStore:
     named = _all(connection.run(queries.STORE_BY_NAME, ref))
     if not named:
-        result = connection.run(queries.STORE_NAMES)
-        names = {
-            rows.text(result.get_value(row, 0)): rows.text(result.get_value(row, 1)) for row in range(result.ntuples)
-        }
-        slugged = [store_id for store_id, name in names.items() if paths.slug(name) == ref]
+        names = _names(connection)
+        slugged = [store_id for store_id, name in names.items() if (paths.slug(name) or paths.slug(store_id)) == ref]
         if not slugged:
             raise StoreNotFoundError(ref, difflib.get_close_matches(ref, names.values(), cutoff=0.5))
         named = [store for store_id in slugged if (store := _found(connection, store_id))]
     return _only(ref, [store for store in named if store.archived_at is None] or named)
+
+
+def _names(connection: StoreConnection) -> dict[str, str]:
+    result = connection.run(queries.STORE_NAMES)
+    get = result.get_value
+    return {rows.text(get(row, 0)): rows.text(get(row, 1)) for row in range(result.ntuples)}
 
 
 def _only(ref: str, found: Sequence[MemoryStore]) -> MemoryStore:
