@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from IPython.core.completer import (
@@ -45,19 +46,24 @@ class _Silence(tuple[SimpleCompletion, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Typing:
-    """A line that is being typed: its finished words, what the last one means so far, and how it is typed."""
+    """An argument that is being typed.
 
-    finished: list[str]
+    Attributes:
+        before: the words before it that belong to no option.
+        store: the store that an option names.
+        meaning: what the word means so far.
+        typed: how it is typed so far, quotes included.
+    """
+
+    before: list[str]
+    store: str | None
     meaning: str
     typed: str
 
-    def option(self, *names: str) -> str | None:
-        """The value that the finished words give to an option."""
-        pairs = zip(self.finished, self.finished[1:], strict=False)
-        return next((value for word, value in pairs if word in names), None)
-
 
 Source: TypeAlias = Callable[[Typing], Iterable[str]]
+Found: TypeAlias = tuple[str, list[str] | None]
+"""What is being typed, and what it can become; None leaves that to IPython's own matchers."""
 
 
 class Completer:
@@ -73,16 +79,15 @@ class Completer:
             "SETTING": lambda _: SETTINGS,
             "VALUE": _setting_values,
             "VAR": self._variables,
-            "DSN": lambda _: (),
         }
 
     @context_matcher(identifier=MATCHER_ID, priority=_PRIORITY)  # pyright: ignore[reportUntypedFunctionDecorator]  # the same
     def match(self, context: CompletionContext) -> SimpleMatcherResult:
         """IPython's matcher, API v2."""
-        found = _MAGIC.fullmatch(context.text_until_cursor)
-        if found is None:
+        line = _MAGIC.fullmatch(context.text_until_cursor)
+        typed, candidates = self._complete(line["mark"], line["magic"], line["rest"]) if line else ("", None)
+        if candidates is None:
             return {"completions": []}
-        typed, candidates = self._complete(found["mark"], found["magic"], found["rest"])
         completions = [SimpleCompletion(text, type="memory") for text in candidates[:MOST]]
         return {
             "completions": completions or _Silence(),
@@ -91,38 +96,34 @@ class Completer:
             "ordered": True,
         }
 
-    def _complete(self, mark: str, magic: str, rest: str) -> tuple[str, list[str]]:
+    def _complete(self, mark: str, magic: str, rest: str) -> Found:
         finished, typed = words.unfinished(rest)
-        if magic == "memory":
-            if not finished:
-                return typed, [name for name in _command_names(mark) if name.startswith(typed)]
-            if finished == ["help"]:
-                return typed, [name for name in table.COMMANDS if name.startswith(typed)]
-            command, finished = table.COMMANDS.get(finished[0]), finished[1:]
-        else:
-            command = agent.AGENT
-        if command is None:
-            return typed, []
-        return self._complete_argument(command.parser, finished, typed)
+        if magic == "agent":
+            return self._complete_argument(agent.AGENT.parser, finished, typed)
+        if finished in ([], ["help"]):
+            names = table.COMMANDS if finished else _command_names(mark)
+            return typed, [name for name in names if name.startswith(typed)]
+        command = table.COMMANDS.get(finished[0])
+        return self._complete_argument(command.parser, finished[1:], typed) if command else (typed, [])
 
-    def _complete_argument(self, parser: Parser, finished: list[str], typed: str) -> tuple[str, list[str]]:
+    def _complete_argument(self, parser: Parser, finished: list[str], typed: str) -> Found:
         option, equals, value = typed.partition("=")
         if equals and parser.takes_value(option):
-            return value, self._values(parser.metavar_of(option), Typing(finished, words.meant(value), value))
+            return self._complete_value(parser.metavar_of(option), [], finished, value)
         if finished and parser.takes_value(finished[-1]):
-            return typed, self._values(parser.metavar_of(finished[-1]), Typing(finished, words.meant(typed), typed))
+            return self._complete_value(parser.metavar_of(finished[-1]), [], finished, typed)
         if typed.startswith("-") and "--" not in finished:
             return typed, [name for name in parser.option_names() if name.startswith(typed)]
-        positionals = parser.positionals(finished)
-        metavar = parser.metavar_at(len(positionals))
-        return typed, self._values(metavar, Typing([*positionals, *finished], words.meant(typed), typed))
+        before = parser.positionals(finished)
+        return self._complete_value(parser.metavar_at(len(before)), before, finished, typed)
 
-    def _values(self, metavar: str | None, typing: Typing) -> list[str]:
-        source = self._sources.get(metavar or "")
-        if source is None:
-            return []
+    def _complete_value(self, metavar: str | None, before: list[str], finished: list[str], typed: str) -> Found:
+        if metavar == "FILE":
+            return typed, None
+        typing = Typing(before, _named_store(finished), words.meant(typed), typed)
+        source = self._sources.get(metavar or "", lambda _: ())
         matching = (value for value in source(typing) if value.startswith(typing.meaning))
-        return [words.quote_like(value, typing.typed, closed=not value.endswith("/")) for value in matching]
+        return typed, [words.quote_like(value, typed, closed=not value.endswith("/")) for value in matching]
 
     # -- what can stand there ----------------------------------------------------------------------
 
@@ -135,18 +136,18 @@ class Completer:
             yield from (f"{store}:/" for store in self._stores())
         prefix = "" if address.store is None else f"{address.store}:"
         below = typing.meaning.removeprefix(prefix)
-        yield from (prefix + path for path in _steps(self._paths(address.store or _store_option(typing)), below))
+        yield from (prefix + path for path in _steps(self._paths(address.store or typing.store), below))
 
     def _paths_of_the_store(self, typing: Typing) -> Iterable[str]:
-        address = parse_address(typing.finished[0])
-        return _steps(self._paths(address.store or _store_option(typing)), typing.meaning)
+        address = parse_address(typing.before[0])
+        return _steps(self._paths(address.store or typing.store), typing.meaning)
 
     def _versions(self, typing: Typing) -> Iterable[str]:
-        return self._versions_of(typing, typing.finished[0])
+        return self._versions_of(typing, typing.before[0])
 
     def _versions_of(self, typing: Typing, text: str) -> list[str]:
         address = parse_address(text)
-        ref, path = address.store or _store_option(typing), address.path
+        ref, path = address.store or typing.store, address.path
         return self._ask(("versions", ref, path), lambda connection: self._fetch_versions(connection, ref, path))
 
     def _paths(self, ref: str | None) -> list[str]:
@@ -192,12 +193,17 @@ def _command_names(mark: str) -> list[str]:
 
 
 def _setting_values(typing: Typing) -> Iterable[str]:
-    setting = SETTINGS.get(typing.finished[0])
+    setting = SETTINGS.get(typing.before[0])
     return setting.values.split(" or ") if setting and " or " in setting.values else ()
 
 
-def _store_option(typing: Typing) -> str | None:
-    return typing.option("-s", "--store")
+def _named_store(finished: list[str]) -> str | None:
+    for word, value in zip_longest(finished, finished[1:]):
+        if word in ("-s", "--store"):
+            return value
+        if word.startswith("--store="):
+            return word.removeprefix("--store=")
+    return None
 
 
 def _steps(known: list[str], typed: str) -> list[str]:

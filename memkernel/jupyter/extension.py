@@ -10,6 +10,7 @@ from memkernel.jupyter import presenters
 from memkernel.jupyter.complete import MATCHER_ID, Completer
 from memkernel.jupyter.magics import MemoryMagics
 from memkernel.jupyter.notebook import Notebook
+from memkernel.jupyter.preferences import Preferences
 from memkernel.jupyter.shell import Shell
 
 _notebooks: Final[WeakKeyDictionary[Shell, Notebook]] = WeakKeyDictionary()
@@ -45,4 +46,5 @@ def unload(shell: Shell) -> None:
         if getattr(matcher, "matcher_identifier", None) != MATCHER_ID
     ]
     presenters.unregister(shell)
+    Preferences().apply()
     notebook.close()

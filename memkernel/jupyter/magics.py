@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 
+from memkernel.errors import DatabaseUnavailableError
 from memkernel.jupyter import usage
 from memkernel.jupyter.arguments import HelpShown
 from memkernel.jupyter.command import Command
@@ -43,7 +44,11 @@ class MemoryMagics(Magics):
         return self._run(agent.AGENT, line, cell)
 
     def _help(self, name: str) -> None:
-        print(table.find(name).parser.format_help() if name else _OVERVIEW)
+        if not name:
+            print(_OVERVIEW)
+            return
+        command = agent.AGENT if name == agent.AGENT.name else table.find(name)
+        print(command.parser.format_help())
 
     def _run(self, command: Command, line: str, cell: str | None) -> Any:
         try:
@@ -54,6 +59,9 @@ class MemoryMagics(Magics):
             self.notebook.tell_settled()
         try:
             return self._deliver(command.run(self.notebook, args, cell), args)
+        except DatabaseUnavailableError as error:
+            self.notebook.lost(f"{command.magic} {line}", error)
+            raise
         finally:
             self.notebook.known.expire()
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 
 from memkernel import cluster, config
-from memkernel.errors import MemkernelError, NoStoreInUseError, StoreNotFoundError
+from memkernel.errors import DatabaseUnavailableError, MemkernelError, NoStoreInUseError, StoreNotFoundError
 from memkernel.handle.store import Store
 from memkernel.jupyter.arguments import parse_address
+from memkernel.jupyter.heads import HeadsSeen
 from memkernel.jupyter.preferences import Preferences
 from memkernel.jupyter.recollection import Recollection
 from memkernel.jupyter.shell import Shell
@@ -47,18 +48,20 @@ class Notebook:
         shell: IPython's shell.
         preferences: what `%memory config` sets.
         known: names for completion; a command that ran makes them old.
+        heads: which heads the person has seen.
     """
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.preferences = Preferences()
         self.known = Recollection[str]()
+        self.heads = HeadsSeen()
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._warming: threading.Thread | None = None
         self._store: Store | None = None
         self._agents: dict[str, _Known] = {}
-        self._heads_shown: dict[tuple[str, str], str] = {}
+        self._lost: dict[str, str] = {}
 
     # -- the connection ----------------------------------------------------------------------------
 
@@ -121,9 +124,14 @@ class Notebook:
             connection, self._connection = self._connection, None
         self._store = None
         self._agents.clear()
-        self._heads_shown.clear()
+        self.heads.clear()
         if connection is not None:
             connection.close()
+
+    def lost(self, command: str, error: DatabaseUnavailableError) -> None:
+        """Remember a command whose outcome is unknown, to tell it when it is known."""
+        if error.version_id:
+            self._lost[error.version_id] = command
 
     def tell_settled(self) -> None:
         """Say what became of changes whose outcome was unknown when the server was lost (fault 30).
@@ -131,9 +139,11 @@ class Notebook:
         Raises:
             DatabaseUnavailableError: it is not back yet.
         """
-        if self._connection is not None and self._connection.database.unsettled():
-            for settled in self._connection.database.settle():
-                print(f"The change {settled.version_id} was {'saved' if settled.saved else 'not saved'} after all.")
+        if self._connection is None or not self._connection.database.unsettled():
+            return
+        for settled in self._connection.database.settle():
+            change = self._lost.pop(settled.version_id, settled.version_id)
+            print(f"{'Saved after all' if settled.saved else 'Not saved'}: {change}")
 
     # -- stores and paths --------------------------------------------------------------------------
 
@@ -212,19 +222,3 @@ class Notebook:
         if not isinstance(names[name], str | bytes):
             raise UsageError(f"{name} is no text but {type(names[name]).__name__}\nIt must be str or bytes.")
         return names[name]
-
-    # -- what the person has seen ------------------------------------------------------------------
-
-    def saw_head(self, place: Place, memory_version_id: str) -> None:
-        """The person was shown this version as the head of this path."""
-        self._heads_shown[place.store.id, place.path] = memory_version_id
-
-    def forget_heads(self, place: Place) -> None:
-        """The person changed what lies at or below this path, and so knows more than was shown."""
-        for store_id, path in list(self._heads_shown):
-            if store_id == place.store.id and (path + "/").startswith(place.path.rstrip("/") + "/"):
-                del self._heads_shown[store_id, path]
-
-    def head_seen(self, place: Place) -> str | None:
-        """The head that the person was last shown of this path."""
-        return self._heads_shown.get((place.store.id, place.path))

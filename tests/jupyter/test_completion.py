@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Final
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from IPython.core.completer import CompletionContext
 
 import memkernel as mk
-from memkernel.jupyter.complete import MOST
+from memkernel.jupyter.complete import MOST, Completer
+from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.recollection import Recollection
 from tests.fix_kernel import Shell
 
@@ -61,9 +66,24 @@ OFFERS: Final = {
 }
 
 
-def test_what_can_stand_there_is_offered(shell: Shell, notes: mk.Store) -> None:
+def test_what_can_stand_there_is_offered(shell: Shell, notes: mk.Store, capsys: pytest.CaptureFixture[str]) -> None:
     shell.ipython.user_ns["text"] = "a text"
     assert {line: shell.complete(line) for line in OFFERS} == OFFERS
+    assert capsys.readouterr().err == ""
+
+
+@given(
+    st.sampled_from(
+        ["%memory ", "%%memory put ", "%memory diff /a@", "x = %memory cat ", "%%agent ", "%memory config "]
+    ),
+    st.text(alphabet="/a@1-=:'\"\\ \tsho%", max_size=20),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_line_that_is_being_typed_is_too_odd(bare_shell: Shell, begun: str, rest: str) -> None:
+    text = begun + rest
+    context = CompletionContext(token="", full_text=text, cursor_position=len(text), cursor_line=0, limit=None)
+    found = Completer(Notebook(bare_shell.ipython)).match(context)
+    assert text.endswith(found.get("matched_fragment", ""))
 
 
 def test_paths_come_from_the_store_that_the_line_names(shell: Shell, notes: mk.Store) -> None:
@@ -71,6 +91,7 @@ def test_paths_come_from_the_store_that_the_line_names(shell: Shell, notes: mk.S
     shell.run("%memory put other:/elsewhere.md --var __name__ -q")
     assert shell.complete("%memory cat -s other /") == ["/elsewhere.md"]
     assert shell.complete("%memory cat other:/") == ["other:/elsewhere.md"]
+    assert shell.complete("%memory cat --store=other /") == ["/elsewhere.md"]
     assert "/elsewhere.md" not in shell.complete("%memory cat /")
 
 
@@ -130,6 +151,11 @@ def test_other_lines_are_completed_as_ever(shell: Shell) -> None:
     shell.run("numbers = [1]")
     assert shell.complete("numbers.ap") == ["append"]
     assert "%memory" in shell.complete("%mem")
+
+
+def test_files_are_left_to_ipython(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "plan.md").touch()
+    assert shell.complete(f"%memory put /a.md --from {tmp_path}/pl") == [f"{tmp_path}/plan.md"]
 
 
 # -- the recollection ------------------------------------------------------------------------------

@@ -345,8 +345,7 @@ def test_fault_30_an_unknown_outcome_is_settled_once_at_the_next_contact(
     finally:
         server.start()
     reply = kernel.run("%memory ls")
-    assert "not saved" in reply.stdout
-    assert len(reply.stdout.splitlines()) == 1
+    assert reply.stdout == "Not saved: %memory put /a.md\n"
     assert kernel.run("%memory ls").stdout == ""
     assert "one" in kernel.run("%memory cat /a.md").text
 

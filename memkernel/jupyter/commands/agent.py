@@ -72,11 +72,15 @@ def _agent_of(notebook: Notebook, store: Store, args: Namespace) -> Agent:
 
 def _system_prompt(notebook: Notebook, args: Namespace) -> str | None:
     if args.system is not None:
-        return read_file(args.system).decode("utf-8", "replace")
-    if args.system_var is None:
-        return None
-    value = notebook.value_of(args.system_var)
-    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+        return _text(args.system, read_file(args.system))
+    return None if args.system_var is None else _text(args.system_var, notebook.value_of(args.system_var))
+
+
+def _text(origin: str, value: str | bytes) -> str:
+    try:
+        return value if isinstance(value, str) else value.decode()
+    except UnicodeDecodeError:
+        raise UsageError(f"{origin} is not UTF-8\nA system prompt is text.") from None
 
 
 class _AgentCommand(Command):

@@ -29,7 +29,7 @@ def log(notebook: Notebook, args: Namespace, body: str | None) -> Records[Memory
     if place.path == "/":
         return place.store.log(limit=args.limit)
     versions = place.store.log(place.path, limit=args.limit)
-    notebook.saw_head(place, versions[0].id)
+    notebook.heads.note(place.store.id, place.path, versions[0].id)
     return versions
 
 
@@ -49,7 +49,7 @@ def diff(notebook: Notebook, args: Namespace, body: str | None) -> Diff:
     if len(versions) > 2:
         raise UsageError(f"%memory diff: {len(versions)} versions\nA diff compares two: `%memory diff /units.md@1 @3`.")
     shown = place.store.diff(place.path, *versions)
-    notebook.saw_head(place, place.store.version(place.path, "head").id)
+    notebook.heads.note(place.store.id, place.path, place.store.version(place.path, "head").id)
     return shown
 
 
@@ -65,7 +65,7 @@ def restore(notebook: Notebook, args: Namespace, body: str | None) -> Memory:
     """Write an earlier text again, as a new version (fault 25)."""
     place, wanted = _one_version(notebook, args)
     head = place.store.version(place.path, "head")
-    if notebook.head_seen(place) not in (None, head.id):
+    if notebook.heads.moved(place.store.id, place.path, head.id):
         confirm(
             f"restore of {place.path}",
             yes=args.yes,
@@ -73,7 +73,7 @@ def restore(notebook: Notebook, args: Namespace, body: str | None) -> Memory:
             f"Restore @{wanted.ordinal} all the same? [y/N]",
         )
     memory = place.store.restore(place.path, wanted, expect=head.content_sha256)
-    notebook.saw_head(place, memory.memory_version_id)
+    notebook.heads.note(place.store.id, place.path, memory.memory_version_id)
     return memory
 
 

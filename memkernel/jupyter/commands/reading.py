@@ -51,7 +51,7 @@ def cat(notebook: Notebook, args: Namespace, body: str | None) -> Memory | Memor
     if place.version is not None:
         return place.store.version(place.path, place.version)
     memory = place.store.memory(place.path)
-    notebook.saw_head(place, memory.memory_version_id)
+    notebook.heads.note(place.store.id, place.path, memory.memory_version_id)
     return memory
 
 

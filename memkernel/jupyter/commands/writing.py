@@ -39,7 +39,7 @@ def put(notebook: Notebook, args: Namespace, body: str | None) -> Memory:
     text = _text_of(notebook, args, body)
     place = notebook.place_now(args.path, args)
     memory = place.store.write(place.path, text, expect=_expected(args.expect))
-    notebook.saw_head(place, memory.memory_version_id)
+    notebook.heads.note(place.store.id, place.path, memory.memory_version_id)
     return memory
 
 
@@ -75,7 +75,7 @@ def replace(notebook: Notebook, args: Namespace, body: str | None) -> Memory:
     """Replace a piece of a memory's text."""
     place = notebook.place_now(args.path, args)
     memory = place.store.replace(place.path, args.old, args.new, every=args.all)
-    notebook.saw_head(place, memory.memory_version_id)
+    notebook.heads.note(place.store.id, place.path, memory.memory_version_id)
     return memory
 
 
@@ -95,7 +95,7 @@ def mv(notebook: Notebook, args: Namespace, body: str | None) -> Done:
             f"{args.new_path} is no plain path\nmv renames within one store: `%memory mv STORE:/old /new`."
         )
     moved = place.store.rename(place.path, target.path)
-    notebook.forget_heads(place)
+    notebook.heads.forget(place.store.id, place.path)
     return Done(moved, f"Moved {counted(moved)} from {place.path} to {target.path} in {place.store.slug}.")
 
 
@@ -115,7 +115,7 @@ def rm(notebook: Notebook, args: Namespace, body: str | None) -> Done:
         f"rm of {place.path}", yes=args.yes, question=f"Delete {what} in {place.store.slug}? The versions stay. [y/N]"
     )
     gone = place.store.delete(place.path, recursive=args.recursive)
-    notebook.forget_heads(place)
+    notebook.heads.forget(place.store.id, place.path)
     return Done(gone, f"Deleted {counted(gone)} in {place.store.slug}; the versions stay.")
 
 
