@@ -414,6 +414,16 @@ def test_help_lists_the_commands_and_explains_one(shell: Shell, capsys: pytest.C
     assert "VERSION" in (shell.ipython.find_line_magic("memory").__doc__ or "")
 
 
+def test_outside_a_notebook_an_agent_is_followed_as_text(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run("%%agent -o run\nRemember that I prefer SI units\n")
+    text = capsys.readouterr().out
+    assert "[scripted, not a language model]" in text
+    assert "→ memory create /memories/notes.md" in text
+    assert shell.value("run").status == "done"
+    with pytest.raises(UsageError, match="has no prompt"):
+        shell.run("%%agent\n \n")
+
+
 # -- what is common to all -------------------------------------------------------------------------
 
 
