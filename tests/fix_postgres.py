@@ -147,7 +147,7 @@ class PostgresServer:
             env={"LC_ALL": "C", "PATH": os.defpath},
             cwd="/",
             start_new_session=True,  # Ctrl-C at the test run ends the tests, and those end the server
-            preexec_fn=_end_with_parent,  # noqa: PLW1509  # one call of the C library; a killed test run leaves no server
+            preexec_fn=_end_with_parent,  # one call of the C library; a killed test run leaves no server
             **streams,
             **identity,
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Self
 
+import psycopg
+
 from memkernel.models import Limits, ServerStatus
 from memkernel.store import queries, rows
 from memkernel.store.connections import Pool, StoreConnection
@@ -14,6 +16,7 @@ from memkernel.store.memories import Memories
 from memkernel.store.memory_stores import MemoryStores
 from memkernel.store.memory_versions import MemoryVersions
 from memkernel.store.migrate import prepare_schema
+from memkernel.store.translate import translate
 
 
 class Database:
@@ -50,7 +53,7 @@ class Database:
             dsn,
             prepare=prepare,
             max_connections=max_connections,
-            first=lambda connection: prepare_schema(connection, migrate=migrate),
+            first=lambda connection: _prepare_schema(connection, migrate),
         )
         self._contact = Contact(self._pool, reconnect_s)
         limits = Limits() if limits is None else limits
@@ -101,6 +104,13 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _prepare_schema(connection: StoreConnection, migrate: bool) -> None:
+    try:
+        prepare_schema(connection, migrate=migrate)
+    except psycopg.Error as error:
+        raise translate(error) from error
 
 
 def _status(connection: StoreConnection) -> ServerStatus:
