@@ -33,11 +33,13 @@ class StoreConnection(psycopg.Connection[Any]):
     Attributes:
         prepares: whether statements may be prepared; not behind a pooler that hands each transaction to another
             server connection.
+        generation: the pool's when the connection was made; after a loss of the server it is another.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.prepares = True
+        self.generation: object = None
         self._prepared_names: set[bytes] = set()
         self._wait_readable = _waiter(self.pgconn.socket, None)
         self._readable_now = _waiter(self.pgconn.socket, 0)
@@ -179,7 +181,7 @@ class Pool:
             )
         except psycopg.OperationalError as error:
             raise DatabaseUnavailableError() from error
-        connection.prepares = self._prepare
+        connection.prepares, connection.generation = self._prepare, self._generation
         if self._prepare:
             _configure(connection)
         self._see_first(connection)
@@ -216,13 +218,31 @@ class Pool:
         Raises:
             DatabaseUnavailableError: there is none.
         """
-        with self._free:
-            generation = self._generation
-            connection = self._pop() or self.connect()
-            try:
-                yield connection
-            finally:
-                self._push(connection, generation)
+        connection = self.take()
+        try:
+            yield connection
+        finally:
+            self.give_back(connection)
+
+    def take(self) -> StoreConnection:
+        """A connection, to be given back.
+
+        Raises:
+            DatabaseUnavailableError: there is none.
+        """
+        self._free.acquire()
+        try:
+            return self._pop() or self.connect()
+        except BaseException:
+            self._free.release()
+            raise
+
+    def give_back(self, connection: StoreConnection) -> None:
+        """Take a connection back; one that is not idle, or from before the server was lost, is closed."""
+        try:
+            self._push(connection)
+        finally:
+            self._free.release()
 
     def _pop(self) -> StoreConnection | None:
         try:
@@ -230,16 +250,14 @@ class Pool:
         except IndexError:
             return None
 
-    def _push(self, connection: StoreConnection, generation: object) -> None:
+    def _push(self, connection: StoreConnection) -> None:
         usable = connection.pgconn.transaction_status == pq.TransactionStatus.IDLE
-        if usable and generation is self._generation:
-            self._idle.append((connection, time.monotonic()))
-        else:
+        if not usable or connection.generation is not self._generation:
             connection.close()
-        self._close_longest_idle()
-
-    def _close_longest_idle(self) -> None:
-        if len(self._idle) > 1 and self._idle[0][1] < time.monotonic() - _IDLE_S:
+            return
+        now = time.monotonic()
+        self._idle.append((connection, now))
+        if len(self._idle) > 1 and self._idle[0][1] < now - _IDLE_S:
             self._idle.popleft()[0].close()
 
     def drop_all(self) -> None:

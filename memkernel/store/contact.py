@@ -49,8 +49,11 @@ class Contact:
             MemkernelError: what the server's refusal means.
         """
         try:
-            with self.pool.connection() as connection:
+            connection = self.pool.take()
+            try:
                 return work(connection)
+            finally:
+                self.pool.give_back(connection)
         except psycopg.Error as error:
             self._let_lost_pass(error)
         except DatabaseUnavailableError:
@@ -87,10 +90,13 @@ class Contact:
         """
         maybe_saved = False
         try:
-            with self.pool.connection() as connection:
+            connection = self.pool.take()
+            try:
                 if not connection.is_gone():
                     maybe_saved = True
                     return work(connection)
+            finally:
+                self.pool.give_back(connection)
         except psycopg.Error as error:
             self._let_lost_pass(error)
         except DatabaseUnavailableError:

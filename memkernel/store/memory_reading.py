@@ -67,12 +67,13 @@ class MemoryReading:
         store_id, root = memory_stores.known(memory_store_id), checks.tree(path)
 
         def read(connection: StoreConnection) -> builtins.list[tuple[str, int]]:
-            result = connection.run(queries.ENTRIES, store_id, root)
-            get = result.get_value
-            found = [(rows.text(get(row, 0)), rows.number(get(row, 1))) for row in range(result.ntuples)]
-            if not found and memory_stores.missing(connection, store_id):
-                raise StoreNotFoundError(store_id)
-            return found
+            told = connection.run(queries.ENTRIES, store_id, root).get_value(0, 0)
+            if told is None:
+                if memory_stores.missing(connection, store_id):
+                    raise StoreNotFoundError(store_id)
+                return []
+            words = told.decode().split("\n")
+            return list(zip(words[::2], map(int, words[1::2]), strict=True))
 
         return self._contact.read(read)
 

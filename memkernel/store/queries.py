@@ -99,13 +99,15 @@ MEMORIES_RENAME: Final = prepared(
     "SELECT memkernel.memories_rename($1::text, $2::text, $3::text, $4::text[], $5::text[], "
     "$6::text, $7::text, $8::text, $9::text)",
 )
-# A path is a file or a directory, never both: the two branches need no common order.
+# One text for all of them: a row a memory would cost the client more than the rest of the call. A path is a file or a
+# directory, never both; paths hold no line breaks.
 ENTRIES: Final = prepared(
     "entries",
-    "(SELECT path, content_size_bytes FROM memkernel.memories WHERE memory_store_id = $1::text AND path = $2::text) "
+    "SELECT string_agg(path || E'\\n' || content_size_bytes, E'\\n' ORDER BY path) FROM ("
+    "SELECT path, content_size_bytes FROM memkernel.memories WHERE memory_store_id = $1::text AND path = $2::text "
     "UNION ALL "
-    "(SELECT path, content_size_bytes FROM memkernel.memories "
-    "WHERE memory_store_id = $1::text AND path > $2 || '/' AND path < $2 || '0' ORDER BY path)",
+    "SELECT path, content_size_bytes FROM memkernel.memories "
+    "WHERE memory_store_id = $1::text AND path > $2 || '/' AND path < $2 || '0') entry",
 )
 # At or below $2 (`''` for the whole store), and after $3.
 CONTENTS: Final = planned(

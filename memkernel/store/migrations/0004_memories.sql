@@ -144,6 +144,31 @@ BEGIN
         p_actor_type, p_actor, p_run, p_tool_use);
 END $$;
 
+-- The last version of a lineage; its head goes. The caller holds the store.
+CREATE FUNCTION memkernel.end_lineage(
+    head memkernel.memories, p_version text, p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    change record;
+    nothing text;
+BEGIN
+    UPDATE memkernel.memory_stores SET
+        head_seq = head_seq + 1, head_at = greatest(clock_timestamp(), head_at), memory_count = memory_count - 1
+    WHERE id = head.memory_store_id RETURNING head_seq AS seq, head_at AS moment INTO change;
+    INSERT INTO memkernel.memory_versions (
+        workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path,
+        created_at, created_by_type, created_by_id)
+    SELECT
+        head.workspace_id, head.memory_store_id, p_version, change.seq, before.ordinal + 1, head.id, 'deleted', head.path,
+        change.moment, p_actor_type, p_actor
+    FROM memkernel.memory_versions before
+    WHERE before.memory_store_id = head.memory_store_id AND before.id = head.memory_version_id;
+    DELETE FROM memkernel.memories WHERE memory_store_id = head.memory_store_id AND id = head.id;
+    IF p_run IS NOT NULL THEN
+        nothing := memkernel.note_cause(head.memory_store_id, change.seq, 1, p_run, p_tool_use);
+    END IF;
+END $$;
+
 -- An archived store still lets go of memories (CONTRACT 0.3, row 4).
 CREATE FUNCTION memkernel.memory_delete(
     p_store text, p_memory text, p_expected bytea,
@@ -161,6 +186,5 @@ BEGIN
     IF p_expected <> head.content_sha256 THEN
         nothing := memkernel.refuse_unexpected(head.path, p_expected, head.content_sha256);
     END IF;
-    nothing := memkernel.end_lineages(
-        p_store, ARRAY[head.id], ARRAY[p_version], p_actor_type, p_actor, p_run, p_tool_use);
+    nothing := memkernel.end_lineage(head, p_version, p_actor_type, p_actor, p_run, p_tool_use);
 END $$;

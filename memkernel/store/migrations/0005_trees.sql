@@ -1,7 +1,7 @@
 -- A file or everything below a directory, in one go. A path is '' for the whole store.
 --
 -- The caller brings one version id for each memory that is changed; where there are more memories than
--- ids, MK040 says how many are needed and nothing is changed.
+-- ids, MK040 says how many are needed and nothing is changed. The n-th memory in path order takes the n-th id.
 
 CREATE FUNCTION memkernel.refuse_too_few_ids(p_needed integer, p_ids text[]) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -12,16 +12,31 @@ BEGIN
     END IF;
 END $$;
 
--- The last version of each of these lineages; their heads go. The caller holds the store.
-CREATE FUNCTION memkernel.end_lineages(
-    p_store text, p_memories text[], p_versions text[],
-    p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS void
+CREATE FUNCTION memkernel.memories_delete(
+    p_store text, p_path text, p_versions text[],
+    p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
-    how_many integer := cardinality(p_memories);
+    store memkernel.memory_stores := memkernel.lock_store(p_store, false);
+    head memkernel.memories;
+    how_many integer;
     change record;
     nothing text;
 BEGIN
+    SELECT * INTO head FROM memkernel.memories WHERE memory_store_id = p_store AND path = p_path;
+    IF FOUND THEN
+        nothing := memkernel.end_lineage(head, p_versions[1], p_actor_type, p_actor, p_run, p_tool_use);
+        RETURN 1;
+    END IF;
+    SELECT count(*) INTO how_many FROM memkernel.memories
+    WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0';
+    IF how_many = 0 THEN
+        IF p_path <> '' THEN
+            nothing := memkernel.refuse_missing(p_path);
+        END IF;
+        RETURN 0;
+    END IF;
+    nothing := memkernel.refuse_too_few_ids(how_many, p_versions);
     UPDATE memkernel.memory_stores SET
         head_seq = head_seq + how_many, head_at = greatest(clock_timestamp(), head_at),
         memory_count = memory_count - how_many
@@ -30,39 +45,42 @@ BEGIN
         workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path,
         created_at, created_by_type, created_by_id)
     SELECT
-        head.workspace_id, p_store, ended.version, change.seq + ended.n, before.ordinal + 1, head.id, 'deleted',
-        head.path, change.moment, p_actor_type, p_actor
-    FROM unnest(p_memories, p_versions) WITH ORDINALITY AS ended (memory, version, n)
-    JOIN memkernel.memories head ON head.memory_store_id = p_store AND head.id = ended.memory
+        ended.workspace_id, p_store, p_versions[ended.n], change.seq + ended.n, before.ordinal + 1, ended.id, 'deleted',
+        ended.path, change.moment, p_actor_type, p_actor
+    FROM (
+        SELECT *, row_number() OVER (ORDER BY path) AS n FROM memkernel.memories
+        WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0'
+    ) ended
     JOIN memkernel.memory_versions before
-        ON before.memory_store_id = p_store AND before.id = head.memory_version_id;
-    DELETE FROM memkernel.memories WHERE memory_store_id = p_store AND id = ANY (p_memories);
+        ON before.memory_store_id = p_store AND before.id = ended.memory_version_id;
+    DELETE FROM memkernel.memories
+    WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0';
     IF p_run IS NOT NULL THEN
         nothing := memkernel.note_cause(p_store, change.seq + 1, how_many, p_run, p_tool_use);
     END IF;
+    RETURN how_many;
 END $$;
 
-CREATE FUNCTION memkernel.memories_delete(
-    p_store text, p_path text, p_versions text[],
-    p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS integer
+-- A path of the directory that would break the rules of paths at its new place.
+CREATE FUNCTION memkernel.refuse_illegal_move(p_store text, p_old text, p_new text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    store memkernel.memory_stores := memkernel.lock_store(p_store, false);
-    ids text[];
-    nothing text;
+    new_segments integer := length(p_new) - length(replace(p_new, '/', '')) - length(p_old) + length(replace(p_old, '/', ''));
+    illegal text;
 BEGIN
-    SELECT array_agg(id ORDER BY path) INTO ids FROM memkernel.memories
-    WHERE memory_store_id = p_store AND (path = p_path OR (path > p_path || '/' AND path < p_path || '0'));
-    IF ids IS NULL THEN
-        IF p_path = '' THEN
-            RETURN 0;
-        END IF;
-        nothing := memkernel.refuse_missing(p_path);
+    IF starts_with(p_new, p_old || '/') THEN
+        RAISE EXCEPTION USING ERRCODE = 'MK031', MESSAGE = format('it lies inside %s', p_old),
+            DETAIL = json_build_object('path', p_new)::text;
     END IF;
-    nothing := memkernel.refuse_too_few_ids(cardinality(ids), p_versions);
-    nothing := memkernel.end_lineages(
-        p_store, ids, p_versions[:cardinality(ids)], p_actor_type, p_actor, p_run, p_tool_use);
-    RETURN cardinality(ids);
+    SELECT p_new || substr(path, length(p_old) + 1) INTO illegal FROM memkernel.memories
+    WHERE memory_store_id = p_store AND path > p_old || '/' AND path < p_old || '0'
+        AND (octet_length(p_new) + octet_length(path) - octet_length(p_old) > 1024
+             OR length(path) - length(replace(path, '/', '')) + new_segments > 20)
+    ORDER BY path LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'MK031', MESSAGE = 'it would have more than 1,024 bytes or 20 segments',
+            DETAIL = json_build_object('path', illegal)::text;
+    END IF;
 END $$;
 
 CREATE FUNCTION memkernel.rename_directory(
@@ -70,36 +88,20 @@ CREATE FUNCTION memkernel.rename_directory(
     p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
-    ids text[];
     how_many integer;
-    too_long text;
     change record;
     nothing text;
 BEGIN
-    SELECT array_agg(id ORDER BY path) INTO ids FROM memkernel.memories
+    SELECT count(*) INTO how_many FROM memkernel.memories
     WHERE memory_store_id = p_store AND path > p_old || '/' AND path < p_old || '0';
-    IF ids IS NULL THEN
+    IF how_many = 0 THEN
         nothing := memkernel.refuse_missing(p_old);
     END IF;
     IF p_new = p_old THEN
         RETURN 0;
     END IF;
-    IF starts_with(p_new, p_old || '/') THEN
-        RAISE EXCEPTION USING ERRCODE = 'MK031', MESSAGE = format('it lies inside %s', p_old),
-            DETAIL = json_build_object('path', p_new)::text;
-    END IF;
+    nothing := memkernel.refuse_illegal_move(p_store, p_old, p_new);
     nothing := memkernel.refuse_overlap(p_store, p_new, p_ancestors, NULL);
-    SELECT p_new || substr(path, length(p_old) + 1) INTO too_long FROM memkernel.memories
-    WHERE memory_store_id = p_store AND path > p_old || '/' AND path < p_old || '0'
-        AND (octet_length(p_new) + octet_length(path) - octet_length(p_old) > 1024
-             OR length(p_new || path) - length(replace(p_new || path, '/', ''))
-                - (length(p_old) - length(replace(p_old, '/', ''))) > 20)
-    ORDER BY path LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'MK031', MESSAGE = 'it would have more than 1,024 bytes or 20 segments',
-            DETAIL = json_build_object('path', too_long)::text;
-    END IF;
-    how_many := cardinality(ids);
     nothing := memkernel.refuse_too_few_ids(how_many, p_versions);
     UPDATE memkernel.memory_stores SET
         head_seq = head_seq + how_many, head_at = greatest(clock_timestamp(), head_at)
@@ -108,13 +110,15 @@ BEGIN
         workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path,
         content, content_sha256, content_size_bytes, created_at, created_by_type, created_by_id)
     SELECT
-        head.workspace_id, p_store, moved.version, change.seq + moved.n, before.ordinal + 1, head.id, 'modified',
-        p_new || substr(head.path, length(p_old) + 1),
+        moved.workspace_id, p_store, p_versions[moved.n], change.seq + moved.n, before.ordinal + 1, moved.id, 'modified',
+        p_new || substr(moved.path, length(p_old) + 1),
         before.content, before.content_sha256, before.content_size_bytes, change.moment, p_actor_type, p_actor
-    FROM unnest(ids, p_versions[:how_many]) WITH ORDINALITY AS moved (memory, version, n)
-    JOIN memkernel.memories head ON head.memory_store_id = p_store AND head.id = moved.memory
+    FROM (
+        SELECT *, row_number() OVER (ORDER BY path) AS n FROM memkernel.memories
+        WHERE memory_store_id = p_store AND path > p_old || '/' AND path < p_old || '0'
+    ) moved
     JOIN memkernel.memory_versions before
-        ON before.memory_store_id = p_store AND before.id = head.memory_version_id;
+        ON before.memory_store_id = p_store AND before.id = moved.memory_version_id;
     UPDATE memkernel.memories head SET
         path = moved.path, memory_version_id = moved.id, updated_at = moved.created_at
     FROM memkernel.memory_versions moved
