@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from memkernel.agent.memory_tool import AsyncMemoryTool as AsyncMemoryTool
+    from memkernel.agent.memory_tool import MemoryTool as MemoryTool
     from memkernel.errors import MemkernelError as MemkernelError
+    from memkernel.errors import MemoryToolError as MemoryToolError
     from memkernel.handle.agent import Agent as Agent
     from memkernel.handle.connection import Connection as Connection
     from memkernel.handle.connection import connect as connect
@@ -28,19 +31,24 @@ if TYPE_CHECKING:
     from memkernel.models import MemoryStore as MemoryStore
     from memkernel.models import MemoryVersion as MemoryVersion
     from memkernel.tool.commands import MemoryBackend as MemoryBackend
+    from memkernel.tool.paths import MemoryPath as MemoryPath
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "ABSENT": "models",
     "Agent": "handle.agent",
+    "AsyncMemoryTool": "agent.memory_tool",
     "Connection": "handle.connection",
     "Diff": "handle.diff",
     "MemkernelError": "errors",
     "Memory": "models",
     "MemoryBackend": "tool.commands",
+    "MemoryPath": "tool.paths",
     "MemoryPrefix": "models",
     "MemoryStore": "models",
+    "MemoryTool": "agent.memory_tool",
+    "MemoryToolError": "errors",
     "MemoryVersion": "models",
     "Store": "handle.store",
     "connect": "handle.connection",
@@ -49,13 +57,17 @@ _HOMES = {
 __all__ = [
     "ABSENT",
     "Agent",
+    "AsyncMemoryTool",
     "Connection",
     "Diff",
     "MemkernelError",
     "Memory",
     "MemoryBackend",
+    "MemoryPath",
     "MemoryPrefix",
     "MemoryStore",
+    "MemoryTool",
+    "MemoryToolError",
     "MemoryVersion",
     "Store",
     "connect",

@@ -65,13 +65,30 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _doctor(_: argparse.Namespace) -> int:
-    findings = cluster.diagnose(config.load())
+    settings = config.load()
+    findings = cluster.diagnose(settings)
+    if settings.dsn is not None:
+        findings.append(_look_at(settings.dsn))
     marks = {"ok": "ok     ", "warning": "warning", "missing": "MISSING"}
     for finding in findings:
         print(f"{marks[finding.state]}  {finding.what}: {finding.text}")
         if finding.hint:
             print(f"         {finding.hint}")
     return 1 if any(finding.state == "missing" for finding in findings) else 0
+
+
+def _look_at(dsn: str) -> cluster.Finding:
+    """The server that MEMKERNEL_DSN names, as it is now. The embedded one is not started for a look."""
+    from memkernel.store import Database
+
+    try:
+        with Database(dsn, reconnect_s=0) as database:
+            status = database.status()
+    except MemkernelError as error:
+        return cluster.Finding("connection", "missing", str(error), error.hint)
+    return cluster.Finding(
+        "connection", "ok", f"PostgreSQL {status.server_version}, schema {status.schema_version}", ""
+    )
 
 
 def _migrate(options: argparse.Namespace) -> int:

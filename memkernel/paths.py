@@ -34,6 +34,8 @@ def check_path(text: str) -> str:
 def _broken_rule(text: str) -> str | None:
     if not text.startswith("/"):
         return "it must start with /"
+    if text == "/":
+        return "it is the root, where no memory can be"
     segments = text[1:].split("/")
     if "" in segments:
         return "it has an empty segment"

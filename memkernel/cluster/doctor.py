@@ -17,7 +17,7 @@ from memkernel.cluster.places import existing_majors, home_directory
 from memkernel.errors import MemkernelError
 from memkernel.models import Settings
 
-What = Literal["DSN", "account", "binaries", "home", "filesystem", "server"]
+What = Literal["DSN", "account", "binaries", "home", "filesystem", "server", "connection"]
 
 
 @dataclass(frozen=True, slots=True)

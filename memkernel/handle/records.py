@@ -18,13 +18,15 @@ class Records(list[T], Generic[T]):
 
     Args:
         records: the records.
-        kind: their class, for the columns of an empty list.
+        kind: their class or classes, for the columns of an empty list.
         total: how many there are, where these are not all.
     """
 
     rows_shown: ClassVar[int] = 60
 
-    def __init__(self, records: Iterable[T] = (), *, kind: type | None = None, total: int | None = None) -> None:
+    def __init__(
+        self, records: Iterable[T] = (), *, kind: type | tuple[type, ...] | None = None, total: int | None = None
+    ) -> None:
         super().__init__(records)
         self.kind = kind
         self.total = total

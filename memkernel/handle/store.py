@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from memkernel import paths
-from memkernel.errors import InvalidInputError, MemoryNotFoundError
+from memkernel.errors import InvalidInputError, MemoryNotFoundError, VersionNotFoundError
 from memkernel.handle.diff import Diff
 from memkernel.handle.records import Records
 from memkernel.handle.versions import VersionSpec, find_version
@@ -16,7 +16,9 @@ from memkernel.models import Absent, GrepMatch, Memory, MemoryPrefix, MemoryStor
 from memkernel.render import html_of, text_of
 
 if TYPE_CHECKING:
-    from memkernel.agent.memory_tool import MemoryTool
+    from anthropic.types.beta import BetaCacheControlEphemeralParam
+
+    from memkernel.agent.memory_tool import AsyncMemoryTool, DotDot, MemoryTool, OnExisting, Profile
     from memkernel.handle.connection import Connection
 
 T = TypeVar("T")
@@ -81,7 +83,7 @@ class Store:
         """The bytes of the memory at a path, exactly as they were written."""
         return self.read(path).encode()
 
-    def ls(self, path: str = "/", *, depth: int = 1) -> Records[Memory | MemoryPrefix]:
+    def ls(self, path: str = "/", depth: int = 1) -> Records[Memory | MemoryPrefix]:
         """What lies at or below a path, in path order, without contents.
 
         Args:
@@ -91,14 +93,15 @@ class Store:
         Raises:
             MemoryNotFoundError: nothing is at or below the path.
         """
-        prefix = path if path.endswith("/") else path + "/"
+        at = _without_last_slash(path)
+        prefix = at if at == "/" else at + "/"
         found = Records[Memory | MemoryPrefix](
             _each(lambda page: self._memories.list(self.id, path_prefix=prefix, depth=depth, limit=_PAGE, page=page)),
-            kind=Memory,
+            kind=(Memory, MemoryPrefix) if depth == 1 else Memory,
         )
-        if found or prefix == "/":
+        if found or at == "/":
             return found
-        return Records([self._memory_or_missing(path.rstrip("/"))], kind=Memory)
+        return Records([self._memory_or_missing(at)], kind=Memory)
 
     def _memory_or_missing(self, path: str) -> Memory:
         try:
@@ -117,16 +120,13 @@ class Store:
         Raises:
             InvalidInputError: the expression is malformed.
         """
-        try:
-            search = re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
-        except re.error as error:
-            raise InvalidInputError(f"{pattern!r} is not a regular expression: {error}") from None
+        search = _compiled(pattern, ignore_case)
         # PostgreSQL leaves out the memories that cannot match, where plain text is looked for.
         plain = pattern.encode() if pattern == re.escape(pattern) and not ignore_case else None
         return Records(
             (
                 GrepMatch(found, number, line)
-                for found, text in self._memories.contents(self.id, path, containing=plain)
+                for found, text in self._memories.contents(self.id, _without_last_slash(path), containing=plain)
                 for number, line in enumerate(text.split("\n"), 1)
                 if search(line)
             ),
@@ -144,8 +144,8 @@ class Store:
             expect: the sha256 that its content must have now, or `mk.ABSENT`: it must not be there.
 
         Raises:
-            PreconditionFailedError: `expect` does not hold, a missing memory included.
-            PathConflictError: with `mk.ABSENT`, the path is taken; or it overlaps with another memory.
+            PreconditionFailedError: `expect` does not hold: another content, no memory, or with `mk.ABSENT` one.
+            PathConflictError: the path lies above or below another memory.
             InvalidInputError: an illegal path or content.
             RefusedError: the store is archived, or full.
         """
@@ -172,6 +172,10 @@ class Store:
     def rename(self, path: str, new_path: str) -> int:
         """Move a memory, or a directory with all that lies below it, in one transaction.
 
+        Args:
+            path: a memory, or a directory with or without its last slash.
+            new_path: where it will be.
+
         Returns:
             The number of memories moved; they keep their ids and histories.
 
@@ -179,37 +183,49 @@ class Store:
             MemoryNotFoundError: nothing is at or below the path.
             PathConflictError: the new path is taken or overlaps.
         """
-        return self._at(path, lambda: self._memories.rename_tree(self.id, path, new_path, actor=self._actor))
+        old, new = _without_last_slash(path), _without_last_slash(new_path)
+        return self._at(old, lambda: self._memories.rename_tree(self.id, old, new, actor=self._actor))
 
     def delete(self, path: str, *, recursive: bool = False, expect: str | None = None) -> int:
         """Delete a memory; its versions stay.
 
         Args:
-            path: a memory, or with `recursive` a directory (`/`: all).
+            path: a memory, or with `recursive` a directory, with or without its last slash (`/`: all).
             recursive: also delete all that lies below the path.
-            expect: the sha256 that the memory's content must have now.
+            expect: the sha256 that the memory's content must have now; not for a directory.
 
         Returns:
             The number of memories deleted.
+
+        Raises:
+            MemoryNotFoundError: nothing is there.
+            PreconditionFailedError: `expect` does not hold.
+            InvalidInputError: `expect` together with `recursive`.
         """
+        if recursive and expect is not None:
+            raise InvalidInputError("a hash can be expected of one memory, not of a directory", hint="Leave one out.")
         if recursive:
-            return self._at(path, lambda: self._memories.delete_tree(self.id, path, actor=self._actor))
+            at = _without_last_slash(path)
+            return self._at(at, lambda: self._memories.delete_tree(self.id, at, actor=self._actor))
         memory = self._memory_or_missing(path)
         self._memories.delete(memory.id, memory_store_id=self.id, expected_content_sha256=expect, actor=self._actor)
         return 1
 
     # -- history -----------------------------------------------------------------------------------
 
-    def log(self, path: str | None = None, *, limit: int | None = None) -> Records[MemoryVersion]:
+    def log(self, path: str | None = None, limit: int | None = None) -> Records[MemoryVersion]:
         """Versions, newest first, without contents: of one memory, or of the whole store.
 
         Args:
-            path: a memory that is or was there; None is the whole store.
+            path: the memory that is there, or the last one that was deleted there (CONTRACT 0.3, row 19); None is
+                the whole store.
             limit: at most so many.
 
         Raises:
-            MemoryNotFoundError: no memory was ever there.
+            MemoryNotFoundError: no memory is there, and none was deleted there.
         """
+        if limit is not None and limit < 1:
+            raise InvalidInputError(f"limit is {limit}; it must be 1 or more")
         versions = Records(
             _each(
                 lambda page: self._versions.list(self.id, path=path, limit=min(_PAGE, limit or _PAGE), page=page),
@@ -225,9 +241,15 @@ class Store:
         """One version with its content. An id needs no path.
 
         Raises:
+            MemoryNotFoundError: no memory is at the path, and none was deleted there.
             VersionNotFoundError: there is no such version.
         """
-        return find_version(self.connection.database, self.id, path or "/", version)
+        try:
+            return find_version(self.connection.database, self.id, path or "/", version)
+        except VersionNotFoundError:
+            if path and not self._versions.list(self.id, path=path, limit=1).data:
+                raise self._missing(path) from None
+            raise
 
     def diff(self, path: str, old: VersionSpec | None = None, new: VersionSpec | None = None) -> Diff:
         """What changed between two versions of a memory; by default between the last two.
@@ -286,9 +308,10 @@ class Store:
         *,
         session_id: str | None = None,
         scope: str | None = None,
-        profile: Literal["sdk", "docs"] = "sdk",
-        on_existing: Literal["error", "overwrite"] = "error",
-        dotdot: Literal["resolve", "reject"] = "resolve",
+        profile: Profile = "sdk",
+        on_existing: OnExisting = "error",
+        dotdot: DotDot = "resolve",
+        cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> MemoryTool:
         """The tool `memory_20250818` on this store, for the official SDK's tool runner (CONTRACT 0.3, row 20).
 
@@ -298,6 +321,7 @@ class Store:
             profile: the SDK's wording, or the documentation's.
             on_existing: what `create` does where a file is.
             dotdot: whether `..` segments are resolved or refused.
+            cache_control: the mark of the prompt cache, put on the tool's declaration.
         """
         from memkernel.agent.memory_tool import memory_tool
 
@@ -309,6 +333,31 @@ class Store:
             profile=profile,
             on_existing=on_existing,
             dotdot=dotdot,
+            cache_control=cache_control,
+        )
+
+    def async_memory_tool(
+        self,
+        *,
+        session_id: str | None = None,
+        scope: str | None = None,
+        profile: Profile = "sdk",
+        on_existing: OnExisting = "error",
+        dotdot: DotDot = "resolve",
+        cache_control: BetaCacheControlEphemeralParam | None = None,
+    ) -> AsyncMemoryTool:
+        """The same for the asynchronous client's tool runner."""
+        from memkernel.agent.memory_tool import async_memory_tool
+
+        return async_memory_tool(
+            self.connection.database,
+            self.id,
+            session_id=session_id,
+            scope=scope,
+            profile=profile,
+            on_existing=on_existing,
+            dotdot=dotdot,
+            cache_control=cache_control,
         )
 
     # -- errors that help --------------------------------------------------------------------------
@@ -335,3 +384,16 @@ def _each(fetch: Callable[[str | None], Page[T]], limit: int | None = None) -> I
         page = found.next_page
         if page is None or (left is not None and left <= 0):
             return
+
+
+def _without_last_slash(path: str) -> str:
+    """A directory may be written with its last slash, as listings show it."""
+    return path[:-1] if path.endswith("/") and path != "/" else path
+
+
+def _compiled(pattern: str, ignore_case: bool) -> Callable[[str], re.Match[str] | None]:
+    try:
+        pattern.encode()
+        return re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
+    except (re.error, UnicodeEncodeError, AttributeError) as error:
+        raise InvalidInputError(f"{pattern!r} is not a regular expression: {error}") from None

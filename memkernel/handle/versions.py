@@ -18,6 +18,7 @@ VersionSpec: TypeAlias = "int | str | datetime | MemoryVersion"
 
 _ORDINAL = re.compile(r"-?[0-9]{1,9}")
 _HEAD = "head"
+_FORMS = "A version is @3, @-1, @head, @memver_… or @2026-11-30T10:00."
 
 
 def parse_version(spec: VersionSpec) -> int | str | datetime:
@@ -32,7 +33,9 @@ def parse_version(spec: VersionSpec) -> int | str | datetime:
         return spec.id
     if isinstance(spec, datetime):
         return _aware(spec)
-    return _ordinal(spec) if isinstance(spec, int) else _parse_text(spec.removeprefix("@"))
+    if isinstance(spec, str):
+        return _parse_text(spec.removeprefix("@"))
+    return _ordinal(spec)
 
 
 def is_version(text: str) -> bool:
@@ -52,12 +55,12 @@ def _parse_text(text: str) -> int | str | datetime:
     try:
         return _aware(datetime.fromisoformat(text))
     except ValueError:
-        raise InvalidInputError(
-            f"{text!r} names no version", hint="A version is @3, @-1, @head, @memver_… or @2026-11-30T10:00."
-        ) from None
+        raise InvalidInputError(f"{text!r} names no version", hint=_FORMS) from None
 
 
 def _ordinal(number: int) -> int:
+    if type(number) is not int:  # a float or a bool counts nothing
+        raise InvalidInputError(f"{number!r} names no version", hint=_FORMS)
     if number == 0:
         raise InvalidInputError("versions are counted from 1", hint="@1 is the first, @-1 the one before the head.")
     return number

@@ -310,3 +310,71 @@ def test_a_dropped_store_is_gone(connection: mk.Connection, notes: mk.Store) -> 
     notes.drop()
     with pytest.raises(errors.StoreNotFoundError):
         connection.store(notes.id)
+
+
+# -- what a person gets wrong ----------------------------------------------------------------------
+
+
+def test_what_ls_prints_for_a_directory_can_be_renamed_and_deleted(notes: mk.Store) -> None:
+    notes.write("/d/a.md", "x")
+    (directory,) = notes.ls()
+    assert notes.rename(directory.path, "/e/") == 1
+    assert notes.delete("/e/", recursive=True) == 1
+
+
+def test_a_hash_cannot_be_expected_of_a_directory(notes: mk.Store) -> None:
+    notes.write("/d/a.md", "x")
+    with pytest.raises(errors.InvalidInputError):
+        notes.delete("/d", recursive=True, expect="1" * 64)
+    assert notes.read("/d/a.md") == "x"
+
+
+@pytest.mark.parametrize("path", ["", "a.md", "/a//b", "/../a", "/a\x00b", "/cafe\u0301.md", "/\ud800"])
+def test_a_path_that_is_none_is_refused_by_every_call(notes: mk.Store, path: str) -> None:
+    for call in (notes.read, notes.ls, notes.log, notes.delete, lambda at: notes.write(at, "x"), notes.diff):
+        with pytest.raises(errors.InvalidPathError):
+            call(path)
+    assert len(notes.log()) == 0
+
+
+@pytest.mark.parametrize("pattern", ["(", "\ud800", b"SI"])
+def test_a_pattern_that_is_none_is_refused(notes: mk.Store, pattern: str) -> None:
+    with pytest.raises(errors.InvalidInputError):
+        notes.grep(pattern)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_refused(notes: mk.Store, limit: int) -> None:
+    with pytest.raises(errors.InvalidInputError):
+        notes.log(limit=limit)
+
+
+def test_the_history_of_a_path_that_never_was_names_its_neighbours(notes: mk.Store) -> None:
+    notes.write("/units.md", "x")
+    for call in (notes.diff, lambda at: notes.restore(at, 1), lambda at: notes.version(at, "head"), notes.log):
+        with pytest.raises(errors.MemoryNotFoundError) as caught:
+            call("/unit.md")
+        assert caught.value.near == ("/units.md",)
+
+
+def test_a_deleted_memory_comes_back_where_it_was_asked_for(notes: mk.Store) -> None:
+    notes.write("/a.md", "1")
+    notes.rename("/a.md", "/b.md")
+    notes.delete("/b.md")
+    assert notes.restore("/b.md", 1).path == "/b.md"
+
+
+def test_get_or_create_finds_what_a_slug_or_an_id_names(connection: mk.Connection, notes: mk.Store) -> None:
+    assert connection.store("team-notes", create=True).id == notes.id
+    assert connection.store(notes.id, create=True).id == notes.id
+    with pytest.raises(errors.StoreNotFoundError):
+        connection.store("memstore_01m8p9j6k9e00bmdebqw7fg5wf", create=True)
+
+
+def test_a_tool_can_be_marked_for_the_prompt_cache(notes: mk.Store) -> None:
+    tool = notes.memory_tool(cache_control={"type": "ephemeral"})
+    assert tool.to_dict() == {
+        "type": "memory_20250818",
+        "name": "memory",
+        "cache_control": {"type": "ephemeral"},
+    }

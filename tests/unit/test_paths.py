@@ -48,7 +48,7 @@ def test_a_legal_path_is_given_back_as_it_is(path: str) -> None:
         ("notes", "it must start with /"),
         ("", "it must start with /"),
         ("\\a", "it must start with /"),
-        ("/", "it has an empty segment"),
+        ("/", "it is the root, where no memory can be"),
         ("//a", "it has an empty segment"),
         ("/a/", "it has an empty segment"),
         ("/a//b", "it has an empty segment"),
