@@ -10,8 +10,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import pytest
+from jupyter_client.manager import KernelManager
+from nbclient import NotebookClient
+from nbconvert import HTMLExporter
 
 import memkernel as mk
 from memkernel import cluster
@@ -356,3 +361,45 @@ def _wait_until_somebody_waits(server: PostgresServer) -> None:
         while admin.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone() == (0,):
             assert time.monotonic() < deadline
             time.sleep(0.02)
+
+
+# -- many kernels, and none ------------------------------------------------------------------------
+
+
+def test_fault_50_kernels_load_side_by_side_into_an_empty_database(empty_dsn: str, tmp_path: Path) -> None:
+    kernels = [Kernel(kernel_environment(tmp_path, MEMKERNEL_DSN=empty_dsn), tmp_path) for _ in range(4)]
+    cells = ("%load_ext memkernel", "%memory use Notes --create -q", "%memory put /{number}.md --var number")
+    try:
+        for number, kernel in enumerate(kernels):
+            kernel.run(f"number = '{number}'")
+        for cell in cells:
+            sent = [kernel.send(cell) for kernel in kernels]
+            assert {kernel.reply(each).status for kernel, each in zip(kernels, sent, strict=True)} == {"ok"}
+        assert kernels[0].run("len(get_ipython().run_line_magic('memory', 'ls'))").text == "4"
+        assert kernels[0].run("len(get_ipython().run_line_magic('memory', 'stores'))").text == "1"
+    finally:
+        for kernel in kernels:
+            kernel.close()
+
+
+def test_fault_45_a_saved_notebook_reads_well_without_a_kernel(dsn: str, tmp_path: Path) -> None:
+    cells = (
+        "%load_ext memkernel",
+        "%memory use Notes --create",
+        "%%memory put /units.md\n<i>feet</i>\n",
+        "%%memory put /units.md\n<i>metres</i>\n",
+        "%memory diff /units.md",
+        "%%agent\nWhat do you remember about metres?\n",
+    )
+    v4: Any = nbformat.v4  # its functions are annotated in part only
+    book = v4.new_notebook(cells=[v4.new_code_cell(cell) for cell in cells])
+    manager = KernelManager(transport="ipc", connection_file=f"{tmp_path}/kernel.json")
+    client = NotebookClient(book, km=manager, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute(env=kernel_environment(tmp_path, MEMKERNEL_DSN=dsn))
+    nbformat.validate(book)
+    assert "widgets" not in book.metadata
+    page: str = HTMLExporter().from_notebook_node(book)[0]
+    for fact in ("&lt;i&gt;metres", "memory view /memories", "scripted, not a language model"):
+        assert fact in page
+    assert "<i>metres" not in page
+    assert "model not found" not in page
