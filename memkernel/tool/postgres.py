@@ -238,13 +238,13 @@ class PostgresBackend(MemoryBackend):
         words, old, new = self._words, old_path.spelling, new_path.spelling
         if self._exists(new_path):
             return MemoryToolError(words.destination_exists(new))
+        if not self._exists(old_path):
+            return MemoryToolError(words.nothing_to_move(old))
         location = self._locate(old_path)
         for ancestor in ancestors(self._locate(new_path)):
             if ancestor != location and self._head(ancestor):
                 return MemoryToolError(words.cannot_rename_below(old, new, self._tool_path(ancestor)))
-        if self._exists(old_path):
-            return MemoryToolError(otherwise(old, new))
-        return MemoryToolError(words.nothing_to_move(old))
+        return MemoryToolError(otherwise(old, new))
 
     def _tool_path(self, location: str) -> str:
         return ROOT + location[len(self._base) :]

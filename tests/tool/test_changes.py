@@ -354,14 +354,26 @@ def test_f094_nothing_is_moved_into_itself(tool: Calls) -> None:
     assert tool("view", path="/memories") == before
 
 
-@pytest.mark.parametrize("old_path", ["/memories/a", "/memories/d", "/memories/no"])
-def test_a_file_cannot_be_a_parent_of_the_destination(make_tool: MakeTool, old_path: str) -> None:
+@pytest.mark.parametrize("new_path", ["/memories/f/g", "/memories/f/g/h"])
+@pytest.mark.parametrize("old_path", ["/memories/a", "/memories/d"])
+def test_a_file_cannot_be_a_parent_of_the_destination(make_tool: MakeTool, old_path: str, new_path: str) -> None:
     """CONTRACT 0.3, row 22."""
     tool = make_tool(scope="me")
     for name in ("a", "f", "d/x"):
         tool.file(f"/memories/{name}", "x")
-    sentence = tool.refused("rename", old_path=old_path, new_path="/memories/f/g/h")
-    assert sentence == f"Cannot rename {old_path} to /memories/f/g/h: /memories/f is not a directory"
+    sentence = tool.refused("rename", old_path=old_path, new_path=new_path)
+    assert sentence == f"Cannot rename {old_path} to {new_path}: /memories/f is not a directory"
+
+
+@pytest.mark.parametrize("new_path", ["/memories/f/g", "/memories/f/g/h", "/memories/no/g"])
+@pytest.mark.parametrize("old_path", ["/memories/no", "/memories/no/f", "/memories/f/no", "/memories/d/no"])
+def test_a_missing_source_is_told_before_a_file_above_the_destination(
+    tool: Calls, old_path: str, new_path: str
+) -> None:
+    """The SDK says so wherever it answers with a sentence at all."""
+    for name in ("f", "d/x"):
+        tool.file(f"/memories/{name}", "x")
+    assert tool.refused("rename", old_path=old_path, new_path=new_path) == f"The path {old_path} does not exist"
 
 
 def test_a_directory_is_not_moved_to_where_its_paths_would_be_too_long(tool: Calls) -> None:

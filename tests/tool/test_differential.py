@@ -6,6 +6,7 @@ Left out by construction: directories that have lost their last file (A.8), and 
 from __future__ import annotations
 
 import os
+import posixpath
 import random
 import re
 from collections.abc import Iterator
@@ -51,7 +52,7 @@ ENDS: Final = [-4, -2, -1, 0, 1, 2, 3, 4, 7, 100]
 
 
 class Sequence:
-    """Random commands on a tree that is small enough for them to meet."""
+    """Random commands on a tree that is small enough for them to meet. `live`: the files that it holds now."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -59,7 +60,7 @@ class Sequence:
         self._paths = [(name,) for name in names] + [
             tuple(self._random.choices(names, k=self._random.randint(2, 4))) for _ in range(6)
         ]
-        self._live: set[tuple[str, ...]] = set()
+        self.live: set[tuple[str, ...]] = set()
 
     def commands(self) -> Iterator[Command]:
         for _ in range(COMMANDS):
@@ -69,14 +70,15 @@ class Sequence:
             )[0]
             yield make()
         yield {"command": "view", "path": "/memories"}
-        yield from ({"command": "view", "path": "/memories/" + "/".join(path)} for path in sorted(self._live))
+        yield from ({"command": "view", "path": "/memories/" + "/".join(path)} for path in sorted(self.live))
 
     def learn(self, files: set[tuple[str, ...]]) -> None:
         """What the tree holds now; the next commands mostly aim at it."""
-        self._live = files
+        self.live = files
 
     def _create(self) -> Command:
-        return {"command": "create", "path": self._spell(self._fit()), "file_text": self._text()}
+        path = self._fit() if self._random.random() < 0.95 else self._below_a_file()
+        return {"command": "create", "path": self._spell(path), "file_text": self._text()}
 
     def _view(self) -> Command:
         command: Command = {"command": "view", "path": self._spell(self._any())}
@@ -97,21 +99,30 @@ class Sequence:
         return {"command": "delete", "path": self._spell(self._any())}
 
     def _rename(self) -> Command:
-        new = self._fit() if self._random.random() < 0.8 else self._any()
+        new = self._random.choices([self._fit, self._any, self._below_a_file], [7, 1, 2])[0]()
         return {"command": "rename", "old_path": self._spell(self._any()), "new_path": self._spell(new)}
 
     def _any(self) -> tuple[str, ...]:
-        if self._live and self._random.random() < 0.75:
-            path = self._random.choice(sorted(self._live))
+        if self.live and self._random.random() < 0.75:
+            path = self._random.choice(sorted(self.live))
             return path[: self._random.choice([len(path), len(path), len(path), self._random.randint(0, len(path))])]
-        return self._random.choice([*self._paths, ()])
+        return self._random.choice([*self._paths, (), self._missing(), self._below_a_file()])
+
+    def _missing(self) -> tuple[str, ...]:
+        """Nothing is there, and often its directory is missing, too."""
+        return ("missing", *self._random.choices(NAMES, k=self._random.randint(0, 2)))
+
+    def _below_a_file(self) -> tuple[str, ...]:
+        if not self.live:
+            return self._missing()
+        return (*self._random.choice(sorted(self.live)), *self._random.choices(NAMES, k=self._random.randint(1, 2)))
 
     def _fit(self) -> tuple[str, ...]:
         return self._random.choice([path for path in self._paths if self._fits(path)] or [("free",)])
 
     def _fits(self, path: tuple[str, ...]) -> bool:
         """No file is above it."""
-        return not any(path[:length] in self._live for length in range(1, len(path)))
+        return not any(path[:length] in self.live for length in range(1, len(path)))
 
     def _text(self) -> str:
         return "".join(self._random.choices(PIECES, k=self._random.randint(0, 12)))
@@ -173,6 +184,37 @@ def masked(answer: str) -> str:
     return "\n".join([header, re.sub(r"^[^\t]+", "DIR", directory), *rows])
 
 
+def below_a_file(command: Command, files: set[tuple[str, ...]]) -> set[str]:
+    """The sentences that may replace an exception of the operating system (CONTRACT 0.3, row 22; A.6)."""
+    if command["command"] == "create":
+        path = command["path"]
+        return {f"refused: Cannot create {path}: {file} is not a directory" for file in above(path, files)}
+    assert command["command"] == "rename"
+    old, new = command["old_path"], command["new_path"]
+    if not is_there(old, files):
+        return {f"refused: The path {old} does not exist"}
+    if (place(new) + "/").startswith(place(old) + "/"):
+        return {f"refused: Cannot rename {old} to a path inside itself: {new}"} | cannot_rename(old, new, files)
+    return cannot_rename(old, new, files)
+
+
+def cannot_rename(old: str, new: str, files: set[tuple[str, ...]]) -> set[str]:
+    return {f"refused: Cannot rename {old} to {new}: {file} is not a directory" for file in above(new, files)}
+
+
+def above(spelling: str, files: set[tuple[str, ...]]) -> list[str]:
+    """The files that would have to be directories."""
+    return [file for path in files if place(spelling).startswith((file := "/".join(("/memories", *path))) + "/")]
+
+
+def is_there(spelling: str, files: set[tuple[str, ...]]) -> bool:
+    return any(("/".join(("/memories", *path)) + "/").startswith(place(spelling) + "/") for path in files)
+
+
+def place(spelling: str) -> str:
+    return posixpath.normpath(spelling)
+
+
 def answered(backend: PostgresBackend, command: Command) -> str:
     try:
         return masked(run(backend, command))
@@ -201,7 +243,7 @@ def compare(oracle: Oracle, backend: PostgresBackend, sequence: Sequence, seed: 
         done.append(command)
         expected, answer = oracle(command), answered(backend, command)
         if expected is None:
-            assert answer.startswith(("refused: Cannot ", "refused: The path ")), f"seed {seed}, after {done}"
+            assert answer in below_a_file(command, sequence.live), f"seed {seed}, after {done}"
         else:
             assert answer == expected, f"seed {seed}, after {done}"
         if command["command"] != "view":
