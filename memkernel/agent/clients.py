@@ -13,6 +13,7 @@ from anthropic._base_client import (  # pyright: ignore[reportPrivateUsage]  # s
     SyncAPIClient,
 )
 
+from memkernel.agent import checks
 from memkernel.errors import AgentError, NoApiKeyError, UnsupportedClientError
 from memkernel.models import Settings
 
@@ -41,10 +42,12 @@ def choose(model: str | None, client: object | None, settings: Settings) -> Spea
         settings: what the environment says.
 
     Raises:
+        InvalidInputError: the model's name is blank, or no text.
         UnsupportedClientError: the client is asynchronous, or no Anthropic client.
         NoApiKeyError: a model was asked for by name, and there is no key.
         AgentError: the SDK's login is broken.
     """
+    model = checks.text_or_none("model", model, hint="Name one, or leave it out.")
     wished = model or settings.model or DEFAULT_MODEL
     if client is not None:
         return Speaker(checked(client), wished, wished == SCRIPTED_MODEL)

@@ -20,7 +20,7 @@ from anthropic.lib.tools import (
     BetaRunnableToolset,
 )
 
-from memkernel.agent import retry
+from memkernel.agent import checks, retry
 from memkernel.agent.clients import Client
 from memkernel.agent.events import Notice, NoticeKind, RunStarted, Status, TurnEnded, Usage
 from memkernel.agent.turn import RunnableTool, TracedTool, Turn, TurnFailedError, WatchedTool
@@ -72,6 +72,33 @@ class Request:
     max_tokens: int = 32_000
     saved: Callable[[str], bool] | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def checked_request(
+    client: Client,
+    model: str,
+    tools: object,
+    *,
+    system: object = None,
+    max_turns: object = 50,
+    max_tokens: object = 32_000,
+    options: object = None,
+) -> Request:
+    """What a person asked for, if it can be sent.
+
+    Raises:
+        InvalidInputError: a value of the wrong kind; an option that the runner does not have, or that is set here; a
+            tool that is a bare or an asynchronous function, or has the name of another.
+    """
+    return Request(
+        client,
+        model,
+        checked_tools(checks.each("tools", tools)),
+        system=checks.text_or_none("system", system, hint="Leave it out where there is none."),
+        max_turns=checks.count("max_turns", max_turns),
+        max_tokens=checks.count("max_tokens", max_tokens),
+        options=checks.options(options, client.beta.messages.tool_runner),
+    )
 
 
 def checked_tools(tools: Sequence[object]) -> list[Tool]:

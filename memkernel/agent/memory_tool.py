@@ -15,8 +15,8 @@ import anyio.to_thread
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.types.beta import BetaCacheControlEphemeralParam, BetaMemoryTool20250818Command
 
-from memkernel import ids
-from memkernel.errors import DatabaseError, DatabaseUnavailableError, MemkernelError, MemoryToolError
+from memkernel.agent import checks
+from memkernel.errors import DatabaseError, DatabaseUnavailableError, InvalidInputError, MemkernelError, MemoryToolError
 from memkernel.models import Actor, Cause
 from memkernel.store import Database
 from memkernel.tool.commands import MemoryBackend, run
@@ -37,6 +37,12 @@ class _Adapter:
 
     lost: Exception | None = None
     """The first failure that is not the model's (a lost database). `raise_lost` tells the person."""
+
+    def _adopt(self, backend: object, session_id: str | None) -> None:
+        if not isinstance(backend, MemoryBackend):
+            raise InvalidInputError(f"backend is a memkernel.MemoryBackend, not {type(backend).__name__}")
+        self.backend = backend
+        self.session_id = None if session_id is None else checks.session_id(session_id)
 
     @property
     def cause(self) -> Cause | None:
@@ -82,7 +88,7 @@ class MemoryTool(_Adapter, BetaAbstractMemoryTool):
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self.backend, self.session_id = backend, session_id
+        self._adopt(backend, session_id)
 
     def call(self, input: object) -> str:
         return self._answer(input)
@@ -108,7 +114,7 @@ class AsyncMemoryTool(_Adapter, BetaAsyncAbstractMemoryTool):
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self.backend, self.session_id = backend, session_id
+        self._adopt(backend, session_id)
 
     async def call(self, input: object) -> str:
         return await anyio.to_thread.run_sync(self._answer, input)
@@ -139,7 +145,8 @@ def memory_tool(
     Args:
         database: where the store is.
         memory_store_id: `memstore_…`.
-        session_id: the session that the changes are by, `sesn_…`; one is minted where none is given.
+        session_id: the session that the changes are by: `sesn_` and up to 64 letters, digits, `_` or `-`. One is
+            minted where none is given.
         scope: one path segment; the tool then sees only the tree under `/{scope}/`, as its `/memories`.
         profile: whose sentences the model reads: those of the SDK's own tool, or of the documentation.
         on_existing: whether `create` refuses or replaces a file that exists.
@@ -147,9 +154,9 @@ def memory_tool(
         cache_control: sent with the tool's declaration.
 
     Raises:
-        InvalidInputError: an option has an unknown value.
+        InvalidInputError: an option has an unknown value, or the session's id is none.
     """
-    session_id = session_id or ids.mint("sesn")
+    session_id = checks.session_id(session_id)
     backend = PostgresBackend(
         database,
         memory_store_id,

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from memkernel import config, ids, present
+from memkernel import config, present
+from memkernel.agent import checks
 from memkernel.agent.run import Run
 from memkernel.errors import AgentError, InvalidInputError
 from memkernel.handle.records import Records
@@ -61,7 +62,7 @@ class Agent:
             max_turns: replies of the model a run at most.
             max_tokens: of one reply.
             scope: one path segment; the agent then sees only the tree below `/{scope}/` of the store.
-            session_id: the session that it writes as; one is minted where it is left out.
+            session_id: the session that it writes as, a `sesn_` id; one is minted where it is left out.
             profile: the memory tool's wording, the SDK's or the documentation's.
             on_existing: what its `create` does where a file is.
             options: further arguments of `client.beta.messages.tool_runner`, such as `{"thinking": {...}}`.
@@ -69,29 +70,31 @@ class Agent:
         Raises:
             UnsupportedClientError: the client is no Anthropic one, or an asynchronous one.
             NoApiKeyError: a model was asked for, and there is no key.
-            InvalidInputError: an option has an unknown value, or a tool is none.
+            InvalidInputError: a value of the wrong kind, an option that is unknown, or a tool that is none.
         """
         from memkernel.agent import clients, loop
 
         speaker = clients.choose(model, client, config.load())
         self.model, self.scripted = speaker.model, speaker.scripted
-        self.session_id = session_id or ids.mint("sesn")
+        self.session_id = checks.session_id(session_id)
         self.messages: list[Message] = []
         self.last_run: Run | None = None
-        self._store = store
-        memory = (
-            []
-            if store is None
-            else [store.memory_tool(session_id=self.session_id, scope=scope, profile=profile, on_existing=on_existing)]
-        )
-        self._request = loop.Request(
+        self._store = _checked_store(store)
+        memory: list[object] = []
+        if self._store is not None:
+            memory.append(
+                self._store.memory_tool(
+                    session_id=self.session_id, scope=scope, profile=profile, on_existing=on_existing
+                )
+            )
+        self._request = loop.checked_request(
             speaker.client,
             speaker.model,
-            loop.checked_tools([*memory, *tools]),
+            [*memory, *checks.each("tools", tools)],
             system=system,
             max_turns=max_turns,
             max_tokens=max_tokens,
-            options=options or {},
+            options=options,
         )
         self._running = threading.Lock()
 
@@ -113,7 +116,7 @@ class Agent:
         Raises:
             ModelRequestError: the API refused, or failed more often than the client's `max_retries`.
             DatabaseUnavailableError: the memory was lost; the conversation can go on once it is back.
-            InvalidInputError: the prompt is blank, or no text.
+            InvalidInputError: the prompt is blank, or no text; or `messages` was replaced by what is no conversation.
             AgentError: this agent is running already, in another thread.
         """
         from memkernel.agent import loop
@@ -121,8 +124,10 @@ class Agent:
         def saved(tool_use_id: str) -> bool:
             return bool(self._changes(run.id, tool_use_id))
 
+        if sink is not None and not callable(sink):
+            raise InvalidInputError("the sink cannot be called", hint="It is a function that takes an event.")
         with self._alone():
-            run = self.last_run = self._new_run(_checked(prompt))
+            run = self.last_run = self._new_run(checks.text("the prompt", prompt, hint="Say what the agent shall do."))
             if sink is not None:
                 run.subscribe(sink)
             if show:
@@ -134,7 +139,8 @@ class Agent:
         return run
 
     def _new_run(self, prompt: str) -> Run:
-        return Run(prompt, model=self.model, scripted=self.scripted, messages=self.messages, changes=self._changes)
+        messages = checks.messages(self.messages)
+        return Run(prompt, model=self.model, scripted=self.scripted, messages=messages, changes=self._changes)
 
     def _changes(self, run_id: str, tool_use_id: str | None = None) -> Records[MemoryVersion]:
         if self._store is None:
@@ -157,14 +163,15 @@ class Agent:
         self.messages = []
 
 
-def _checked(prompt: str) -> str:
-    if not prompt.strip():
-        raise InvalidInputError("the prompt is blank", hint="Say what the agent shall do.")
-    try:
-        prompt.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(f"the prompt's character {error.start} is a lone surrogate") from None
-    return prompt
+def _checked_store(store: object) -> Store | None:
+    from memkernel.handle.store import Store
+
+    if store is None or isinstance(store, Store):
+        return store
+    raise InvalidInputError(
+        f"store is a memkernel.Store, not {type(store).__name__}",
+        hint='Take one with mk.connect().store("Team notes"); a back end of your own goes into tools, as a MemoryTool.',
+    )
 
 
 def _show(run: Run) -> None:

@@ -73,10 +73,20 @@ def run(backend: MemoryBackend, command: object) -> str:
 
     Raises:
         MemoryToolError: the input is malformed, or the back end refuses it.
+        TypeError: the back end answered with something else than a text.
     """
     if not isinstance(command, dict):
         raise _malformed(f"it must be an object with a command, not {_kind(command)}")
     fields = cast("dict[str, object]", command)
+    answer = _carry_out(backend, fields)
+    if not isinstance(answer, str):
+        method = f"{type(backend).__name__}.{fields['command']}"
+        raise TypeError(f"{method} returned {type(answer).__name__}; the answer for the model is a str")
+    return answer
+
+
+def _carry_out(backend: MemoryBackend, fields: Mapping[str, object]) -> object:
+    """What the back end answers; one of a person's own may break its word."""
     match _text(fields, "command", "one of view, create, str_replace, insert, delete, rename"):
         case "view":
             return backend.view(_path(fields, "path", backend), _view_range(fields))

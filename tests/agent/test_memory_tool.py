@@ -288,6 +288,29 @@ def test_a_session_is_minted_or_given(database: Database, store_id: str) -> None
     ]
 
 
+@pytest.mark.parametrize("session_id", ["sesn_1", "sesn_01HqR8mZ-x_Y", "sesn_" + "a" * 64])
+def test_the_session_of_another_system_keeps_its_id(database: Database, store_id: str, session_id: str) -> None:
+    assert memory_tool(database, store_id, session_id=session_id).session_id == session_id
+
+
+@pytest.mark.parametrize(
+    "session_id", ["nope", "user_x", "", "sesn_", "sesn_a b", "sesn_a\n", "SESN_a", "sesn_é", "sesn_" + "a" * 65, 5]
+)
+def test_what_is_no_sessions_id_is_refused_at_entry(database: Database, store_id: str, session_id: Any) -> None:
+    """CONTRACT B.11"""
+    for make in (memory_tool, async_memory_tool):
+        with pytest.raises(InvalidInputError, match="no session's id"):
+            make(database, store_id, session_id=session_id)
+    with pytest.raises(InvalidInputError, match="no session's id"):
+        MemoryTool(Broken(OSError()), session_id=session_id)
+
+
+@pytest.mark.parametrize("adapter", [MemoryTool, AsyncMemoryTool])
+def test_what_is_no_back_end_is_refused_at_entry(adapter: Callable[[Any], object]) -> None:
+    with pytest.raises(InvalidInputError, match=r"backend is a memkernel\.MemoryBackend, not dict"):
+        adapter({})
+
+
 def test_the_cause_of_a_change_is_the_call_that_was_set(tool: MemoryTool, database: Database, store_id: str) -> None:
     tool.cause = Cause("run_1", "toolu_1")
     tool.call(CREATE)
@@ -317,6 +340,7 @@ def test_unknown_options_are_refused_at_once(database: Database, store_id: str) 
         (StoreNotFoundError("memstore_gone"), CREATE, NOTHING_CHANGED),
         (OSError(2, "No such file or directory", "/root/secret"), CREATE, UNKNOWN_WHETHER_SAVED),
         (RuntimeError("SELECT * FROM memkernel.memories"), VIEW, NOTHING_CHANGED),
+        (TypeError("Notes.create returned int; the answer for the model is a str"), CREATE, UNKNOWN_WHETHER_SAVED),
     ],
 )
 def test_f010_what_the_model_cannot_help_is_kept_for_the_person(

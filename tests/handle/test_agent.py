@@ -13,6 +13,7 @@ from typing import Any
 import anthropic
 import pytest
 from anthropic import beta_tool
+from anthropic.types.beta import BetaTextBlock
 
 import memkernel as mk
 from memkernel import present
@@ -159,6 +160,44 @@ def test_functions_of_ones_own_are_tools(scripted: Scripted) -> None:
     assert conversation.blocks(run.messages[2])[0]["content"] == "It rains in Bern."
 
 
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"model": ""}, "model is blank"),
+        ({"model": 5}, "model is a text, not int"),
+        ({"model": "\ud800"}, "model's character 0 is a lone surrogate"),
+        ({"store": "memstore_1"}, "store is a memkernel.Store, not str"),
+        ({"tools": None}, "tools is a list, not None"),
+        ({"tools": "weather"}, "tools is a list, not str"),
+        ({"tools": (tool for tool in ())}, None),
+        ({"system": 5}, "system is a text, not int"),
+        ({"system": " "}, "system is blank"),
+        ({"session_id": "nope"}, "session_id is 'nope', which is no session's id"),
+        ({"max_turns": 0}, "max_turns is 0, not a whole number of 1 or more"),
+        ({"max_turns": "5"}, "max_turns is '5', not a whole number of 1 or more"),
+        ({"max_turns": True}, "max_turns is True, not a whole number of 1 or more"),
+        ({"max_turns": None}, "max_turns is None, not a whole number of 1 or more"),
+        ({"max_tokens": -1}, "max_tokens is -1, not a whole number of 1 or more"),
+        ({"max_tokens": 1.5}, "max_tokens is 1.5, not a whole number of 1 or more"),
+        ({"options": 5}, "options is a dict, not int"),
+        ({"options": {"messages": []}}, "options may not hold 'messages'"),
+        ({"options": {"stream": False}}, "options may not hold 'stream'"),
+        ({"options": {"temprature": 1}}, "options holds 'temprature', which is no argument of tool_runner"),
+        ({"options": {5: 1}}, "options holds 5, which is no argument of tool_runner"),
+        ({"options": {"thinking": {"type": "adaptive"}, "extra_body": {"new": 1}}}, None),
+        ({"options": None}, None),
+    ],
+)
+def test_every_argument_is_checked_at_entry(given: dict[str, Any], sentence: str | None) -> None:
+    arguments: dict[str, Any] = {"model": "scripted", **given}
+    if sentence is None:
+        mk.Agent(**arguments)
+        return
+    with pytest.raises(InvalidInputError) as caught:
+        mk.Agent(**arguments)
+    assert str(caught.value) == sentence
+
+
 def test_what_is_no_tool_is_refused_at_entry(store: mk.Store) -> None:
     def bare(city: str) -> str:
         return city
@@ -207,10 +246,39 @@ def test_a_prompt_that_failed_is_not_sent_twice(scripted: Scripted) -> None:
     assert len(model.requests[1]["messages"][0]["content"]) == 1
 
 
-@pytest.mark.parametrize("prompt", ["", "  \n", "\ud800"])
-def test_a_prompt_that_no_model_could_read_is_refused(prompt: str) -> None:
-    with pytest.raises(InvalidInputError):
-        quiet(mk.Agent("scripted"), prompt)
+@pytest.mark.parametrize("prompt", ["", "  \n", "\ud800", None, 5, b"Go", ["Go"]])
+def test_a_prompt_that_no_model_could_read_is_refused(prompt: Any) -> None:
+    agent = mk.Agent("scripted")
+    with pytest.raises(InvalidInputError, match="the prompt"):
+        quiet(agent, prompt)
+    assert (agent.last_run, agent.messages) == (None, [])
+    assert quiet(agent, "Hello").status == "done"
+
+
+def test_a_sink_that_cannot_be_called_is_refused() -> None:
+    sink: Any = 5
+    with pytest.raises(InvalidInputError, match="the sink cannot be called"):
+        mk.Agent("scripted").run("Hi", show=False, sink=sink)
+
+
+@pytest.mark.parametrize(
+    ("messages", "sentence"),
+    [
+        (None, "messages is a list, not None"),
+        ("Hi", "messages is a list, not str"),
+        (["Hi"], "messages.0 is no message"),
+        ([{"role": "user", "content": "Hi"}, {"role": "robot", "content": "Hi"}], "messages.1 is no message"),
+        ([{"role": "user"}], "messages.0 is no message"),
+        ([{"role": "user", "content": [BetaTextBlock(type="text", text="Hi")]}], "messages.0 is"),
+    ],
+)
+def test_a_conversation_that_is_none_is_refused_and_can_be_put_right(messages: Any, sentence: str) -> None:
+    agent = mk.Agent("scripted")
+    agent.messages = messages
+    with pytest.raises(InvalidInputError, match=re.escape(sentence)):
+        quiet(agent, "Hello")
+    agent.messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    assert quiet(agent, "Hello").status == "done"
 
 
 def test_one_agent_answers_one_prompt_at_a_time(scripted: Scripted) -> None:

@@ -194,3 +194,13 @@ def test_f018_dot_dot_is_the_back_ends_choice() -> None:
     recorder.dotdot = "reject"
     with pytest.raises(MemoryToolError, match=r"it has a \.\. segment"):
         run(recorder, {"command": "view", "path": "/memories/x/../a"})
+
+
+@pytest.mark.parametrize("answer", [5, None, b"text", ["text"]])
+def test_f003_a_back_end_that_answers_with_no_text_breaks_its_word(answer: Any) -> None:
+    class Wrong(Recorder):
+        def delete(self, path: MemoryPath) -> str:
+            return answer
+
+    with pytest.raises(TypeError, match=r"Wrong\.delete returned (int|NoneType|bytes|list); .* is a str"):
+        run(Wrong(), {"command": "delete", **PATH})
