@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from memkernel import __version__, cluster, config
 from memkernel.errors import MemkernelError
@@ -23,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0, 1 for an error that is told, 2 for a wrong command line."""
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
-    if rest and options.run is not _demo:
+    if rest and (options.run is not _demo or options.execute):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     options.rest = [argument for argument in rest if argument != "--"]
     try:
@@ -124,9 +123,16 @@ def _demo(options: argparse.Namespace) -> int:
         return _execute(notebook, environment)
     if find_spec("jupyterlab") is None:
         raise MemkernelError("JupyterLab is not installed", hint="`pip install 'memkernel[lab]'`")
+    _become_jupyterlab(notebook, options.rest, environment)
+
+
+def _become_jupyterlab(notebook: Path, arguments: list[str], environment: dict[str, str]) -> NoReturn:
+    """Replace this process: signals and the exit status are JupyterLab's own."""
     root = ["--allow-root"] if os.geteuid() == 0 else []
-    command = [sys.executable, "-m", "jupyterlab", *root, *options.rest, str(notebook)]
-    return subprocess.run(command, env=environment, cwd=notebook.parent, check=False).returncode
+    # As the default page, and not as a file to open, the notebook is also where the printed links lead.
+    page = [f"--ServerApp.root_dir={notebook.parent}", f"--LabApp.default_url=/lab/tree/{notebook.name}"]
+    os.chdir(notebook.parent)
+    os.execve(sys.executable, [sys.executable, "-m", "jupyterlab", *root, *page, *arguments], environment)
 
 
 def _demo_environment(home: Path) -> dict[str, str]:

@@ -12,7 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -74,6 +76,7 @@ class Visitor:
 def visitor(request: pytest.FixtureRequest) -> Iterator[Visitor]:
     """The one who runs the tests; and, where that is root, an ordinary user too."""
     home = Path(tempfile.mkdtemp(prefix="mk-home-"))
+    home.chmod(0o755)  # root's PostgreSQL runs as another account, which has to get in
     if request.param:
         shutil.chown(home, request.param)
     somebody = Visitor(home, request.param)
@@ -103,24 +106,36 @@ def test_the_demo_opens_jupyterlab_on_the_notebook(visitor: Visitor) -> None:
     process = visitor.start("demo", "--no-browser", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1")
     try:
         address = _address(process)
-        with urllib.request.urlopen(address.replace("/lab/tree/01_agent_remembers.ipynb?", "/api/contents?")) as answer:
-            names = [entry["name"] for entry in json.load(answer)["content"]]
-        assert "01_agent_remembers.ipynb" in names
+        contents = _get(address.replace("/lab/tree/01_agent_remembers.ipynb?", "/api/contents?"))
+        assert "01_agent_remembers.ipynb" in [entry["name"] for entry in json.loads(contents)["content"]]
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.communicate(timeout=30)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+
+
+def _get(url: str) -> bytes:
+    """What a server answers that is about to listen."""
+    for _ in range(300):
+        with contextlib.suppress(urllib.error.URLError), urllib.request.urlopen(url) as answer:
+            return answer.read()
+        time.sleep(0.1)
+    raise AssertionError(f"{url} does not answer")
 
 
 def _address(process: subprocess.Popen[str]) -> str:
     """The link that JupyterLab prints, which leads to the notebook."""
     assert process.stdout
-    end = time.monotonic() + 60
-    said = ""
-    while time.monotonic() < end and (line := process.stdout.readline()):
-        said += line
-        if found := re.search(r"http://127\.0\.0\.1:\d+/lab/tree/01_agent_remembers\.ipynb\?token=\w+", line):
-            return found[0]
-    raise AssertionError(said)
+    said: list[str] = []
+    patience = threading.Timer(60, process.kill)  # ends the reading where no link comes
+    patience.start()
+    try:
+        for line in process.stdout:
+            said.append(line)
+            if found := re.search(r"http://127\.0\.0\.1:\d+/lab/tree/01_agent_remembers\.ipynb\?token=\w+", line):
+                return found[0]
+    finally:
+        patience.cancel()
+    raise AssertionError("".join(said))
 
 
 def test_an_unknown_command_is_a_usage_error(visitor: Visitor) -> None:

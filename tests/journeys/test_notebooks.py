@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import memkernel as mk
+
 # Neither package tells its types.
 nbclient: Any = import_module("nbclient")
 nbformat: Any = import_module("nbformat")
@@ -51,3 +53,7 @@ def test_01_agent_remembers(dsn: str, tmp_path: Path) -> None:
 def test_a_notebook_can_be_run_again_on_what_it_left(dsn: str, tmp_path: Path) -> None:
     executed(NOTEBOOKS[0], dsn, tmp_path)
     assert "scripted" in shown(executed(NOTEBOOKS[0], dsn, tmp_path))
+    with mk.connect(dsn) as connection:
+        notes = connection.store("Team notes")
+        texts = [notes.version(None, version).content for version in notes.log()]
+    assert not [text for text in texts if text and "hunter2" in text]
