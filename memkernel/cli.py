@@ -123,7 +123,7 @@ def _demo(options: argparse.Namespace) -> int:
         return _execute(notebook, environment)
     if find_spec("jupyterlab") is None:
         raise MemkernelError("JupyterLab is not installed", hint="`pip install 'memkernel[lab]'`")
-    _become_jupyterlab(notebook, options.rest, environment)
+    return _become_jupyterlab(notebook, options.rest, environment)
 
 
 def _become_jupyterlab(notebook: Path, arguments: list[str], environment: dict[str, str]) -> NoReturn:

@@ -392,8 +392,12 @@ def _without_last_slash(path: str) -> str:
 
 
 def _compiled(pattern: str, ignore_case: bool) -> Callable[[str], re.Match[str] | None]:
+    if not isinstance(pattern, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a person's argument
+        raise InvalidInputError(f"{pattern!r} is not text", hint="A pattern is a str.")
     try:
         pattern.encode()
         return re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
-    except (re.error, UnicodeEncodeError, AttributeError) as error:
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{pattern!r} holds a lone surrogate, which no memory holds") from None
+    except re.error as error:
         raise InvalidInputError(f"{pattern!r} is not a regular expression: {error}") from None

@@ -67,7 +67,10 @@ def _ordinal(number: int) -> int:
 
 
 def _aware(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInputError(f"{moment} is outside the calendar in UTC", hint=_FORMS) from None
 
 
 def find_version(

@@ -206,7 +206,7 @@ def test_versions_are_named_by_ordinal_id_time_and_head(notes: mk.Store) -> None
     assert newest.ordinal == 3
 
 
-@pytest.mark.parametrize("spec", [0, "@0", "", "@", "yesterday-ish", "@memver_", "1.5"])
+@pytest.mark.parametrize("spec", [0, "@0", "", "@", "yesterday-ish", "@0001-01-01T00:00+14:00", "@memver_", "1.5"])
 def test_what_names_no_version_is_refused(notes: mk.Store, spec: int | str) -> None:
     notes.write("/a.md", "one")
     with pytest.raises(errors.InvalidInputError):
