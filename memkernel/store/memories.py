@@ -194,7 +194,7 @@ class Memories(MemoryReading):
             with connection.transaction():
                 connection.run(queries.STORE_LOCK, store_id, True)
                 found = connection.run(queries.MEMORY_AT_FULL, store_id, path)
-                if found.get_value(0, 0) is None:
+                if not found.ntuples:
                     raise MemoryNotFoundError(path)
                 head = rows.memory_in_view(found, 0, store_id)
                 data = checks.content(edit(head.content or ""), self._limits.content_bytes)

@@ -50,9 +50,8 @@ class MemoryReading:
         def read(connection: StoreConnection) -> Memory:
             result = connection.run(statement, store_id, ref)
             if not result.ntuples:
-                raise StoreNotFoundError(store_id)
-            if result.get_value(0, 0) is None:
-                raise MemoryNotFoundError(ref)
+                missing = memory_stores.missing(connection, store_id)
+                raise StoreNotFoundError(store_id) if missing else MemoryNotFoundError(ref)
             return rows.memory_in_view(result, 0, store_id)
 
         return self._contact.read(read)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from psycopg import pq
@@ -31,6 +32,9 @@ UNSET: Final = Unset.UNSET
 """As an argument of an update: leave it as it is."""
 
 _WORKSPACE: Final = "default"
+
+# Every reading brings one of a few ids.
+_is_id = lru_cache(256)(ids.is_id)
 
 
 class MemoryStores:
@@ -203,7 +207,7 @@ def known(memory_store_id: object) -> str:
     Raises:
         StoreNotFoundError: nothing can have this id.
     """
-    if isinstance(memory_store_id, str) and ids.is_id("memstore", memory_store_id):
+    if isinstance(memory_store_id, str) and _is_id("memstore", memory_store_id):
         return memory_store_id
     raise StoreNotFoundError(memory_store_id if isinstance(memory_store_id, str) else repr(memory_store_id))
 

@@ -56,18 +56,21 @@ STORE_NAMES: Final = planned(
 
 # -- memories: the primary key and memories_path_unique --------------------------------------------
 
-# The store comes first: no row is no store, a row without an id is no memory.
-_IN_STORE: Final = "FROM memkernel.memory_stores s LEFT JOIN memkernel.memories m ON m.memory_store_id = s.id"
-
-MEMORY_GET: Final = prepared("memory_get", f"SELECT {MEMORY} {_IN_STORE} AND m.id = $2::text WHERE s.id = $1::text")
+MEMORY_GET: Final = prepared(
+    "memory_get", f"SELECT {MEMORY} FROM memkernel.memories m WHERE m.memory_store_id = $1::text AND m.id = $2::text"
+)
 MEMORY_GET_FULL: Final = prepared(
     "memory_get_full",
-    f"SELECT {MEMORY}, v.content {_IN_STORE} AND m.id = $2::text LEFT JOIN {_CONTENT} WHERE s.id = $1::text",
+    f"SELECT {MEMORY}, v.content FROM memkernel.memories m JOIN {_CONTENT} "
+    "WHERE m.memory_store_id = $1::text AND m.id = $2::text",
 )
-MEMORY_AT: Final = prepared("memory_at", f"SELECT {MEMORY} {_IN_STORE} AND m.path = $2::text WHERE s.id = $1::text")
+MEMORY_AT: Final = prepared(
+    "memory_at", f"SELECT {MEMORY} FROM memkernel.memories m WHERE m.memory_store_id = $1::text AND m.path = $2::text"
+)
 MEMORY_AT_FULL: Final = prepared(
     "memory_at_full",
-    f"SELECT {MEMORY}, v.content {_IN_STORE} AND m.path = $2::text LEFT JOIN {_CONTENT} WHERE s.id = $1::text",
+    f"SELECT {MEMORY}, v.content FROM memkernel.memories m JOIN {_CONTENT} "
+    "WHERE m.memory_store_id = $1::text AND m.path = $2::text",
 )
 # Under the store's lock, for an edit that must not miss.
 STORE_LOCK: Final = planned("SELECT FROM memkernel.lock_store($1::text, $2::boolean)")
@@ -148,7 +151,7 @@ ROLL_UP_FULL: Final = planned(
     f"ON item.child = 0 AND m.memory_store_id = $1 AND m.path = item.found LEFT JOIN {_CONTENT} ORDER BY item.n"
 )
 
-# -- memory versions: the primary key and the five indexes of migration 1 ---------------------------
+# -- memory versions: the primary key and the indexes of migration 1 ---------------------------
 
 VERSION_GET: Final = prepared(
     "version_get",
@@ -253,10 +256,8 @@ _VERSION_FILTERS: Final = {
     "api_actor": "(v.created_by_type, v.created_by_id) = ('api_actor', {0}::text)",
     "user_actor": "(v.created_by_type, v.created_by_id) = ('user_actor', {0}::text)",
     "service_account_actor": "(v.created_by_type, v.created_by_id) = ('service_account_actor', {0}::text)",
-    "since": "v.seq >= (SELECT seq FROM memkernel.memory_versions WHERE memory_store_id = $1::text "
-    "AND created_at >= {0}::timestamptz ORDER BY created_at, seq LIMIT 1)",
-    "until": "v.seq <= (SELECT seq FROM memkernel.memory_versions WHERE memory_store_id = $1::text "
-    "AND created_at <= {0}::timestamptz ORDER BY created_at DESC, seq DESC LIMIT 1)",
+    "since": "v.seq > (SELECT memkernel.seq_at($1::text, {0}::timestamptz - interval '1 us'))",
+    "until": "v.seq <= (SELECT memkernel.seq_at($1::text, {0}::timestamptz))",
     "before": "v.seq < {0}::bigint",
 }
 

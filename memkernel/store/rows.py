@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final, cast
 
@@ -22,7 +23,7 @@ def text(value: bytes | None) -> str:
 
 def moment(value: bytes | None) -> datetime:
     """A timestamptz that is never NULL."""
-    return EPOCH + timedelta(microseconds=int.from_bytes(value or b"", signed=True))
+    return EPOCH + timedelta(0, 0, int.from_bytes(value or b"", signed=True))  # keywords cost 1 us
 
 
 def number(value: bytes | None) -> int:
@@ -49,15 +50,15 @@ def store(result: pq.abc.PGresult, row: int) -> MemoryStore:
 
 def memory(result: pq.abc.PGresult, row: int, store_id: str, content: str | None) -> Memory:
     """A row of queries.MEMORY."""
-    get = result.get_value
+    get = cast(Callable[[int, int], bytes], result.get_value)  # no column is ever NULL
     return Memory(
-        text(get(row, 0)),
+        get(row, 0).decode(),
         store_id,
-        text(get(row, 2)),
-        text(get(row, 1)),
+        get(row, 2).decode(),
+        get(row, 1).decode(),
         content,
-        number(get(row, 4)),
-        (get(row, 3) or b"").hex(),
+        int.from_bytes(get(row, 4)),
+        get(row, 3).hex(),
         moment(get(row, 5)),
         moment(get(row, 6)),
     )

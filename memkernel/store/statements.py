@@ -44,10 +44,10 @@ def encode(value: Parameter) -> bytes | None:
     Raises:
         InvalidInputError: a text that PostgreSQL cannot hold (U+0000, a lone surrogate).
     """
-    if value is None or isinstance(value, bytes):
-        return value
     if isinstance(value, str):
         return _text(value)
+    if value is None or isinstance(value, bytes):
+        return value
     if isinstance(value, bool):
         return b"\x01" if value else b"\x00"
     if isinstance(value, int):
@@ -63,13 +63,12 @@ def micros(moment: datetime) -> int:
 
 
 def _text(value: str) -> bytes:
+    if "\0" in value:
+        raise InvalidInputError(f"{value!r} holds U+0000")
     try:
-        encoded = value.encode()
+        return value.encode()
     except UnicodeEncodeError:
         raise InvalidInputError(f"{value!r} holds a lone surrogate") from None
-    if b"\0" in encoded:
-        raise InvalidInputError(f"{value!r} holds U+0000")
-    return encoded
 
 
 def _text_array(values: Sequence[str]) -> bytes:
