@@ -44,7 +44,6 @@ def test_loading_twice_duplicates_nothing_and_unloading_takes_everything_back(ke
     assert kernel.run("%unload_ext memkernel").status == "ok"
     assert kernel.run("%memory ls").status == "error"
     assert kernel.run("len(get_ipython().Completer.custom_matchers)").text == "0"
-    assert "%memory" not in kernel.complete("%mem")[0] or kernel.complete("%memory cat /")[0] != ["/a.md"]
 
 
 def test_with_the_database_down_the_magics_are_there_and_work_once_it_is_back(
@@ -126,7 +125,7 @@ def test_fault_48_without_ipywidgets_and_outside_a_notebook_everything_works(dsn
 # -- errors ----------------------------------------------------------------------------------------
 
 
-def test_an_error_is_two_lines_with_status_error(kernel: Kernel) -> None:
+def test_an_error_is_two_lines_with_status_error_unless_the_traceback_is_asked_for(kernel: Kernel) -> None:
     kernel.run("%%memory put /units.md\nSI\n")
     reply = kernel.run("%memory cat /unit.md")
     assert (reply.status, reply.ename) == ("error", "MemoryNotFoundError")
@@ -134,16 +133,9 @@ def test_an_error_is_two_lines_with_status_error(kernel: Kernel) -> None:
         "MemoryNotFoundError: there is no memory /unit.md in team-notes",
         "Near: /units.md",
     ]
-
-
-def test_a_usage_error_is_two_lines_with_status_error(kernel: Kernel) -> None:
     reply = kernel.run("%memory cat --bogus /units.md")
     assert (reply.status, reply.outputs) == ("error", [])
     assert [line.partition(" ")[0] for line in reply.stderr.splitlines()] == ["UsageError:", "Usage:"]
-
-
-def test_the_traceback_is_there_when_it_is_asked_for(kernel: Kernel) -> None:
-    kernel.run("%memory config traceback on -q")
     kernel.run("%memory config traceback on")
     assert "Traceback (most recent call last)" in "".join(kernel.run("%memory cat /unit.md").traceback)
     kernel.run("%memory config traceback off")
@@ -169,9 +161,13 @@ def test_fault_43_after_any_cell_the_next_command_works_and_nothing_is_printed_b
 # -- questions -------------------------------------------------------------------------------------
 
 
-def test_a_question_is_asked_and_its_answer_counts(kernel: Kernel) -> None:
+def test_a_question_is_asked_where_somebody_can_answer_and_refused_elsewhere(kernel: Kernel) -> None:
     kernel.run("%%memory put /a.md\none\n")
     kernel.run("%%memory put /a.md\ntwo\n")
+    assert kernel.run("%memory rm /a.md").traceback == [
+        "NotConfirmedError: rm of /a.md has to be confirmed, and nobody can be asked here",
+        "Add -y to confirm it in the command.",
+    ]
     refused = kernel.run("%memory rm /a.md", answers=["n"])
     assert (refused.status, refused.ename) == ("error", "NotConfirmedError")
     assert kernel.run("%memory redact /a.md@1", answers=["2"]).ename == "NotConfirmedError"
@@ -179,16 +175,6 @@ def test_a_question_is_asked_and_its_answer_counts(kernel: Kernel) -> None:
     assert kernel.run("%memory rm /a.md", answers=["y"]).status == "ok"
     assert kernel.run("%memory drop team-notes", answers=["y"]).ename == "NotConfirmedError"
     assert kernel.run("%memory drop team-notes", answers=["Team notes"]).status == "ok"
-
-
-def test_where_stdin_is_not_allowed_a_question_is_a_refusal_that_names_y(kernel: Kernel) -> None:
-    kernel.run("%%memory put /a.md\none\n")
-    reply = kernel.run("%memory rm /a.md")
-    assert reply.traceback == [
-        "NotConfirmedError: rm of /a.md has to be confirmed, and nobody can be asked here",
-        "Add -y to confirm it in the command.",
-    ]
-    assert kernel.run("%memory rm /a.md -y").status == "ok"
 
 
 # -- journeys --------------------------------------------------------------------------------------
