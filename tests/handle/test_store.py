@@ -333,7 +333,8 @@ def test_a_hash_cannot_be_expected_of_a_directory(notes: mk.Store) -> None:
 @pytest.mark.parametrize("path", ["", "a.md", "/a//b", "/../a", "/a\x00b", "/cafe\u0301.md", "/\ud800"])
 def test_a_path_that_is_none_is_refused_by_every_call(notes: mk.Store, path: str) -> None:
     calls: list[Callable[[str], object]] = [notes.read, notes.ls, notes.log, notes.delete, notes.diff]
-    for call in [*calls, lambda at: notes.write(at, "x")]:
+    calls.append(lambda at: notes.write(at, "x"))
+    for call in calls:
         with pytest.raises(errors.InvalidPathError):
             call(path)
     assert len(notes.log()) == 0
@@ -354,7 +355,8 @@ def test_a_limit_below_one_is_refused(notes: mk.Store, limit: int) -> None:
 def test_the_history_of_a_path_that_never_was_names_its_neighbours(notes: mk.Store) -> None:
     notes.write("/units.md", "x")
     calls: list[Callable[[str], object]] = [notes.diff, notes.log]
-    for call in [*calls, lambda at: notes.restore(at, 1), lambda at: notes.version(at, "head")]:
+    calls += [lambda at: notes.restore(at, 1), lambda at: notes.version(at, "head")]
+    for call in calls:
         with pytest.raises(errors.MemoryNotFoundError) as caught:
             call("/unit.md")
         assert caught.value.near == ("/units.md",)
