@@ -20,7 +20,7 @@ import pyarrow  # pyright: ignore[reportMissingTypeStubs]  # it ships no types
 from memkernel.analytics.failures import MEMORY_LIMIT, translate
 from memkernel.analytics.guard import check
 from memkernel.analytics.tables import TABLES, Kind, Row, Source
-from memkernel.errors import QueryError
+from memkernel.errors import DatabaseUnavailableError, QueryError
 
 MAX_ROWS: Final = 1_000_000
 
@@ -35,7 +35,12 @@ WALLS: Final[dict[str, str | bool | int | float | list[str]]] = {
     "memory_limit": MEMORY_LIMIT,
     "threads": 4,
 }
-_SESSION: Final = ("SET TimeZone = 'UTC'", "SET errors_as_json = true")
+_SESSION: Final = (
+    "SET TimeZone = 'UTC'",
+    "SET errors_as_json = true",
+    # In a notebook DuckDB shows it for each connection: a widget, which a saved notebook cannot show.
+    "SET enable_progress_bar = false",
+)
 _DUCKDB_TYPES: Final[Mapping[Kind, str]] = {
     "text": "VARCHAR",
     "integer": "BIGINT",
@@ -70,6 +75,7 @@ class Engine:
     def __init__(self) -> None:
         self._connection = duckdb.connect(":memory:", config=WALLS)
         self._stopped = False
+        self._reached = False
 
     def answer(self, source: Source, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None) -> Answer:
         """Check the SQL, load what it reads, run it. Afterwards the engine is closed.
@@ -98,17 +104,32 @@ class Engine:
         for table, columns in TABLES.items():
             self._create(table, seen.get(table, tuple(columns)))
         if seen:
-            with closing(source.dump(seen)) as dump:
-                for table, rows in dump:
-                    # Else the garbage collector would close them, on a connection that is back in its pool.
-                    with closing(cast(Generator[Row], rows)):
-                        self._load(table, seen[table], rows)
+            self._read(source, seen)
         self._connection.execute("SET lock_configuration = true")
+
+    def _read(self, source: Source, seen: Mapping[str, tuple[str, ...]]) -> None:
+        """Load what the query sees. Where the server is lost half-way, all of it is read again, once."""
+        try:
+            self._load_all(source, seen)
+        except DatabaseUnavailableError:
+            if not self._reached:  # the source itself has tried for long enough
+                raise
+            for table, columns in seen.items():
+                self._create(table, columns)
+            self._load_all(source, seen)
+
+    def _load_all(self, source: Source, seen: Mapping[str, tuple[str, ...]]) -> None:
+        with closing(source.dump(seen)) as dump:
+            for table, rows in dump:
+                self._reached = True
+                # Else the garbage collector would close them, on a connection that is back in its pool.
+                with closing(cast(Generator[Row], rows)):
+                    self._load(table, seen[table], rows)
 
     def _create(self, table: str, columns: Iterable[str]) -> None:
         kinds = TABLES[table]
         declared = ", ".join(f"{column} {_DUCKDB_TYPES[kinds[column]]}" for column in columns)
-        self._connection.execute(f"CREATE TABLE {table} ({declared})")
+        self._connection.execute(f"CREATE OR REPLACE TABLE {table} ({declared})")
 
     def _load(self, table: str, columns: tuple[str, ...], rows: Iterator[Row]) -> None:
         while batch := list(islice(rows, _LOADED_AT_ONCE)):

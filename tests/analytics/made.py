@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from memkernel.analytics.tables import Row
+from memkernel.errors import DatabaseUnavailableError
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -86,6 +88,28 @@ class MadeRows:
         self.asked = {table: tuple(columns) for table, columns in tables.items()}
         for table, columns in tables.items():
             yield table, (tuple(row[column] for column in columns) for row in MADE[table])
+
+
+class LostRows(MadeRows):
+    """The rows above, but so many times the server is lost after so many rows of a table; `after` None: before any."""
+
+    def __init__(self, after: int | None, times: int = 1) -> None:
+        super().__init__()
+        self.dumps = 0
+        self._after, self._times = after, times
+
+    def dump(self, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str, Iterator[Row]]]:
+        """The named columns of the named tables."""
+        self.dumps += 1
+        is_lost = self.dumps <= self._times
+        if is_lost and self._after is None:
+            raise DatabaseUnavailableError
+        for table, rows in super().dump(tables):
+            yield table, (self._broken(rows) if is_lost else rows)
+
+    def _broken(self, rows: Iterator[Row]) -> Iterator[Row]:
+        yield from islice(rows, self._after)
+        raise DatabaseUnavailableError
 
 
 class EndlessRows:

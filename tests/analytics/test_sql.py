@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pandas as pd
 import pytest
 
+from memkernel.analytics import engine
 from memkernel.analytics.sql import SqlResult, query
-from memkernel.errors import InvalidInputError, QueryRefusedError
-from tests.analytics.made import NOON, MadeRows
+from memkernel.errors import DatabaseUnavailableError, InvalidInputError, QueryRefusedError
+from tests.analytics.made import NOON, LostRows, MadeRows
 
 
 def ask(sql: str, limit: int | None = None) -> SqlResult:
@@ -153,3 +156,35 @@ def test_a_data_frames_types_follow_the_values(sql: str, dtype: str) -> None:
 def test_a_refusal_comes_out_of_the_thread_as_it_is() -> None:
     with pytest.raises(QueryRefusedError, match="DROP is not run"):
         ask("DROP TABLE memories")
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_server_that_is_lost_half_way_is_read_again_from_the_start(
+    monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    monkeypatch.setattr(engine, "_LOADED_AT_ONCE", 1)
+    lost = LostRows(after)
+    assert query(lost, "SELECT count(*), count(DISTINCT id) FROM memory_versions").rows == [(4, 4)]
+    assert lost.dumps == 2
+
+
+@pytest.mark.parametrize(("lost", "dumps"), [(LostRows(None), 1), (LostRows(1, times=2), 2)])
+def test_a_server_that_stays_away_is_not_asked_for_ever(lost: LostRows, dumps: int) -> None:
+    with pytest.raises(DatabaseUnavailableError):
+        query(lost, "SELECT count(*) FROM memory_versions")
+    assert lost.dumps == dumps
+
+
+# A program without a file counts as a person's session for DuckDB, and there it shows a bar after two seconds.
+_LONG_QUERY = """
+from memkernel.analytics import engine, sql
+from tests.analytics.made import MadeRows
+engine._SESSION = ("SET progress_bar_time = 1", *engine._SESSION)
+query = "SELECT count(*) FROM range(2_000) a, range(20_000) b WHERE a.range * b.range % 7 = 3"
+print(sql.query(MadeRows(), query).rows)
+"""
+
+
+def test_a_long_query_shows_no_progress_bar_of_duckdbs() -> None:
+    shown = subprocess.run([sys.executable, "-c", _LONG_QUERY], capture_output=True, text=True, check=True)
+    assert (shown.stdout, shown.stderr) == ("[(4896898,)]\n", "")
