@@ -30,7 +30,7 @@ def choose(explicit: str | None, settings: Settings) -> Chosen:
 
     Args:
         explicit: the DSN that a person gave; None if they gave none.
-        settings: `config.load()`. The demo always uses an embedded server of its own.
+        settings: `config.load()`.
 
     Raises:
         InvalidInputError: the chosen DSN is none. Nothing else is tried instead.
@@ -38,14 +38,9 @@ def choose(explicit: str | None, settings: Settings) -> Chosen:
     """
     if explicit is not None:
         return _external(check_dsn(explicit, "the DSN given"), "argument")
-    if settings.dsn and is_external(settings):
+    if settings.dsn is not None:
         return _external(check_dsn(settings.dsn, "MEMKERNEL_DSN"), "MEMKERNEL_DSN")
     return _embedded(settings)
-
-
-def is_external(settings: Settings) -> bool:
-    """Whether the settings name a server that memkernel does not run itself."""
-    return settings.dsn is not None and not settings.demo
 
 
 def _external(dsn: str, kind: Literal["argument", "MEMKERNEL_DSN"]) -> Chosen:

@@ -9,11 +9,10 @@ from typing import Literal
 
 from memkernel.cluster import binaries as postgres
 from memkernel.cluster.accounts import own_account, server_account
-from memkernel.cluster.choice import is_external
 from memkernel.cluster.dsn import check_dsn, describe_dsn
 from memkernel.cluster.embedded import ClusterStatus, EmbeddedCluster
 from memkernel.cluster.filesystem import filesystem_of, warnings_for
-from memkernel.cluster.places import existing_majors, home_directory
+from memkernel.cluster.places import check_makeable, existing_majors, home_directory
 from memkernel.errors import MemkernelError
 from memkernel.models import Settings
 
@@ -36,7 +35,7 @@ def diagnose(settings: Settings) -> list[Finding]:
     Where MEMKERNEL_DSN names a server, what the embedded one lacks is a warning only.
     """
     findings = [_checked(what, check, settings) for what, check in _CHECKS.items() if _applies(what)]
-    return [_without_need(found) for found in findings] if is_external(settings) else findings
+    return [_without_need(found) for found in findings] if settings.dsn is not None else findings
 
 
 def _applies(what: What) -> bool:
@@ -58,8 +57,6 @@ def _checked(what: What, check: Callable[[Settings], Finding], settings: Setting
 def _dsn(settings: Settings) -> Finding:
     if settings.dsn is None:
         return Finding("DSN", "ok", "MEMKERNEL_DSN is not set: the embedded PostgreSQL is used")
-    if not is_external(settings):
-        return Finding("DSN", "ok", "the demo uses its own embedded PostgreSQL, not MEMKERNEL_DSN's")
     where = describe_dsn(check_dsn(settings.dsn, "MEMKERNEL_DSN"))
     return Finding("DSN", "ok", f"MEMKERNEL_DSN names {where}: it is used, and the embedded PostgreSQL is not")
 
@@ -81,6 +78,7 @@ def _home(settings: Settings) -> Finding:
     home = home_directory(settings.home)
     majors = existing_majors(home)
     if not majors:
+        check_makeable(home)
         return Finding("home", "ok", f"{home}, without data yet: the first use makes it")
     return Finding("home", "ok", f"{home}, with data of PostgreSQL {' and '.join(map(str, majors))}")
 

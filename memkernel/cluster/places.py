@@ -71,12 +71,20 @@ def home_directory(home: Path | str | None = None) -> Path:
     (A service account cannot enter /root.) Symbolic links are resolved, so that two spellings are one place.
 
     Raises:
-        ClusterError: it has a line break, which PostgreSQL's files cannot hold.
+        ClusterError: it has a line break, which PostgreSQL's files cannot hold; or it is no place, such as a relative
+            path where the working directory is gone.
     """
-    path = Path(home).expanduser() if home else _default_home()
+    try:
+        path = (Path(home).expanduser() if home else _default_home()).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ClusterError(f"the home {str(home)!r} is no place: {_reason(error)}", hint=USE_ANOTHER_HOME) from None
     if "\n" in str(path) or "\r" in str(path):
         raise ClusterError(f"the home {str(path)!r} has a line break", hint=USE_ANOTHER_HOME)
-    return path.resolve()
+    return path
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _default_home() -> Path:
@@ -118,6 +126,19 @@ def make_directory(path: Path, mode: int) -> None:
             missing.chmod(mode)
     except OSError as error:
         raise ClusterError(f"cannot make {path}: {error.strerror}", hint=USE_ANOTHER_HOME) from None
+
+
+def check_makeable(path: Path) -> None:
+    """Refuse a place where the directory could not be made; nothing is made.
+
+    Raises:
+        ClusterError: it, or what it would lie in, is no directory or may not be written to.
+    """
+    nearest = next(place for place in (path, *path.parents) if os.path.lexists(place))
+    if not os.path.isdir(nearest):
+        raise ClusterError(f"{path} cannot be used: {nearest} is no directory", hint=USE_ANOTHER_HOME)
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ClusterError(f"{path} cannot be used: no right to write in {nearest}", hint=USE_ANOTHER_HOME)
 
 
 def make_private(path: Path, uid: int, gid: int) -> None:

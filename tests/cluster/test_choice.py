@@ -48,8 +48,9 @@ def test_other_variables_decide_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert choose(None, Settings(home=str(tmp_path))).kind == "embedded"
 
 
-def test_the_demo_never_uses_a_persons_own_server(tmp_path: Path) -> None:
-    assert choose(None, Settings(dsn=THEIRS, home=str(tmp_path), demo=True)).kind == "embedded"
+def test_a_server_that_is_chosen_within_the_demo_is_used() -> None:
+    """`memkernel demo` takes a person's own MEMKERNEL_DSN out of the environment; a later one is meant."""
+    assert choose(None, Settings(dsn=THEIRS, demo=True)).kind == "MEMKERNEL_DSN"
 
 
 @pytest.mark.parametrize(

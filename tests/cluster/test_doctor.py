@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,28 @@ def test_a_dsn_that_is_none_is_missing() -> None:
     finding = found(Settings(dsn="s3cret"))["DSN"]
     assert finding.state == "missing"
     assert "s3cret" not in finding.text
+
+
+@pytest.mark.parametrize("below", ["", "mk", "a/b"])
+def test_a_home_that_cannot_be_made_is_missing(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    finding = found(Settings(home=str(tmp_path / "file" / below)))["home"]
+    assert finding.state == "missing"
+    assert finding.text.endswith(f"cannot be used: {tmp_path / 'file'} is no directory")
+    assert "MEMKERNEL_HOME" in finding.hint
+
+
+def test_a_home_that_may_not_be_written_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", forbid)  # root may write anywhere
+    finding = found(Settings(home=str(tmp_path / "mk")))["home"]
+    assert (finding.state, finding.text) == (
+        "missing",
+        f"{tmp_path / 'mk'} cannot be used: no right to write in {tmp_path}",
+    )
+
+
+def forbid(*_: object) -> bool:
+    return False
 
 
 def test_a_poor_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,19 @@ def test_a_home_that_cannot_be_made_is_one_error_with_a_way_out() -> None:
     assert "MEMKERNEL_HOME" in caught.value.hint
 
 
+@pytest.mark.parametrize("home", ["rel", "~nobody-of-this-name/x", "/tmp/a\0b"])
+def test_a_home_that_is_no_place_is_one_error_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    """The first one where the working directory is gone."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(ClusterError, match="is no place: ") as caught:
+        home_directory(home)
+    assert "MEMKERNEL_HOME" in caught.value.hint
+
+
 def test_a_private_directory_is_made_private_again(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir(mode=0o777)
     make_private(tmp_path / "run", *OWN)
