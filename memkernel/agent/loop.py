@@ -25,6 +25,7 @@ from memkernel.agent.clients import Client
 from memkernel.agent.events import Notice, NoticeKind, RunStarted, Status, TurnEnded, Usage
 from memkernel.agent.turn import RunnableTool, TracedTool, Turn, TurnFailedError, WatchedTool
 from memkernel.errors import InvalidInputError
+from memkernel.render import counted
 
 if TYPE_CHECKING:
     from anthropic.lib.streaming import BetaMessageStream
@@ -198,7 +199,8 @@ class _Loop:
         finally:
             runner.close()
         if status is None:
-            self._notice("max_turns", f"Stopped after {self._run.turns} turns (max_turns). Run it again to go on.")
+            turns = counted(self._run.turns, "turn")
+            self._notice("max_turns", f"Stopped after {turns} (max_turns). Run it again to go on.")
         return status or "max_turns"
 
     def _take(self, runner: BetaStreamingToolRunner[None], reply: ParsedBetaMessage[None]) -> Status | None:

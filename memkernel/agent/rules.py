@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from memkernel.agent import conversation
 from memkernel.agent.script import Body, Reply, ToolUse, reply
+from memkernel.render import counted
 
 WHAT_IT_IS = (
     "I am a scripted stand-in, not a language model. I know a few sentences: “Remember that …”, "
@@ -122,7 +123,7 @@ def _rule_for(prompt: str) -> Rule:
 def _greet() -> Rule:
     listing = yield from _look()
     count = len([path for path in listing if not path.endswith("/")])
-    return f"{WHAT_IT_IS} My memory holds {'1 file' if count == 1 else f'{count} files'}."
+    return f"{WHAT_IT_IS} My memory holds {counted(count, 'file')}."
 
 
 # -- the rules -------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from memkernel.agent import conversation, transcript
 from memkernel.agent.conversation import Message
 from memkernel.agent.events import Event, RunEnded, Sink, Status, TextDelta, ThinkingDelta, Usage
 from memkernel.models import MemoryVersion
+from memkernel.render import counted
 
 _log = logging.getLogger(__name__)
 
@@ -110,8 +111,7 @@ class Run:
         self.publish(RunEnded(self.id, status, self.turns, self.usage))
 
     def __repr__(self) -> str:
-        turns = "1 turn" if self.turns == 1 else f"{self.turns} turns"
-        return f"<Run {self.id} {self.status}, {turns}, {self.usage}>"
+        return f"<Run {self.id} {self.status}, {counted(self.turns, 'turn')}, {self.usage}>"
 
     def __str__(self) -> str:
         return transcript.as_text(self.events)

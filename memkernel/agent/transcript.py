@@ -18,7 +18,7 @@ from memkernel.agent.events import (
     TurnEnded,
     TurnStarted,
 )
-from memkernel.render import TranscriptEntry, transcript_html, transcript_text, visible
+from memkernel.render import TranscriptEntry, counted, transcript_html, transcript_text, visible
 
 BADGE = "scripted, not a language model"
 
@@ -111,8 +111,7 @@ def _heading(events: Sequence[Event]) -> str:
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     turns = sum(isinstance(event, TurnEnded) for event in events)
     ended = next((_ENDINGS[event.status] for event in events if isinstance(event, RunEnded)), _ENDINGS["running"])
-    counted = "1 turn" if turns == 1 else f"{turns} turns"
-    return " · ".join([*([started.model] if started else []), ended, counted])
+    return " · ".join([*([started.model] if started else []), ended, counted(turns, "turn")])
 
 
 def _badge(events: Sequence[Event]) -> str:
@@ -144,7 +143,7 @@ class TextTranscript:
             case Notice(text=text):
                 self._line(f"! {text}")
             case RunEnded(status=status, turns=turns, usage=usage):
-                self._line(f"{_ENDINGS[status]} · {turns} turn{'' if turns == 1 else 's'} · {usage}")
+                self._line(f"{_ENDINGS[status]} · {counted(turns, 'turn')} · {usage}")
             case _:
                 pass
         self._out.flush()
@@ -159,15 +158,20 @@ class TextTranscript:
     def _write(self, text: str) -> None:
         if text:
             # What a model or a memory says must not move the cursor or retitle the terminal.
-            self._out.write(visible(text))
+            self._out.write(_encodable(visible(text), getattr(self._out, "encoding", None)))
             self._at_line_start = text.endswith("\n")
+
+
+def _encodable(text: str, encoding: str | None) -> str:
+    """The text with `?` for what a stream such as LANG=C's cannot hold; a StringIO holds everything."""
+    return text.encode(encoding, errors="replace").decode(encoding) if encoding else text
 
 
 def _preview(event: ToolReturned) -> list[str]:
     lines = event.content.split("\n")
     mark = "✗" if event.is_error else "│"
     left_out = len(lines) - _PREVIEW_LINES
-    more = [f"  {mark} … {left_out:,} more lines"] if left_out > 0 else []
+    more = [f"  {mark} … {counted(left_out, 'more line')}"] if left_out > 0 else []
     return [f"  {mark} {_cut(line.expandtabs())}" for line in lines[:_PREVIEW_LINES]] + more
 
 

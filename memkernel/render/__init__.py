@@ -7,7 +7,7 @@ What was stored is never markup, and characters that cannot be seen are shown as
 
 from __future__ import annotations
 
-from memkernel.render.cells import Cell, code, moment, moment_text, size, size_text
+from memkernel.render.cells import Cell, code, counted, moment, moment_text, size, size_text
 from memkernel.render.diffs import diff_html, diff_text
 from memkernel.render.lists import records_html, records_text
 from memkernel.render.marks import html_text, one_line, visible
@@ -23,6 +23,7 @@ __all__ = [
     "Cell",
     "TranscriptEntry",
     "code",
+    "counted",
     "diff_html",
     "diff_text",
     "facts_html",

@@ -26,7 +26,7 @@ def size(size_bytes: int | None) -> Cell:
     """`1.7 KB`; nothing for None. 1 KB is 1,024 bytes, as in the limit of 100 KB."""
     if size_bytes is None:
         return Cell("", is_number=True)
-    return Cell(size_text(size_bytes), f"{size_bytes:,} bytes", is_number=True)
+    return Cell(size_text(size_bytes), counted(size_bytes, "byte"), is_number=True)
 
 
 def size_text(size_bytes: int) -> str:
@@ -38,6 +38,11 @@ def size_text(size_bytes: int) -> str:
         amount, unit = amount / 1024, larger
     shown = f"{amount:.0f}" if amount >= 99.95 else f"{amount:.1f}".removesuffix(".0")
     return f"{shown} {unit}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 line`, `2,000 lines`"""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def moment(time: datetime | None) -> Cell:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from memkernel.render.cells import counted
 from memkernel.render.marks import html_cut, html_line, one_line, visible, visible_cut
 from memkernel.render.style import TEXT_LINES, first_lines, fitting, framed
 from memkernel.textdiff import Row, TextDiff
@@ -76,7 +77,7 @@ def summary(found: TextDiff) -> str:
 def _rows(found: TextDiff) -> Iterator[str]:
     for fold, hunk in zip(_folds(found), [*found.hunks, None], strict=True):
         if fold:
-            yield f'<em class="fold">  ⋯ {fold:,} unchanged line{"" if fold == 1 else "s"}\n</em>'
+            yield f'<em class="fold">  ⋯ {counted(fold, "unchanged line")}\n</em>'
         yield from map(_row, hunk.rows() if hunk else ())
 
 

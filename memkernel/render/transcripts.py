@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from memkernel.render.cells import counted
 from memkernel.render.marks import html_cut, html_line, visible_cut
 from memkernel.render.style import TEXT_LINES, fitting_ends, framed, line_ends
 
@@ -82,14 +83,14 @@ def _text_lines(entry: TranscriptEntry) -> list[str]:
 
 
 def _thinking_lines(entry: TranscriptEntry) -> list[str]:
-    return [f"… thought {len(entry.text):,} characters"]
+    return [f"… thought {counted(len(entry.text), 'character')}"]
 
 
 def _tool_lines(entry: TranscriptEntry) -> list[str]:
     lines = entry.result.split("\n") if entry.result else []
     mark = "✗" if entry.is_error else "│"
     left_out = len(lines) - RESULT_LINES
-    more = [f"  {mark} … {left_out:,} more lines"] if left_out > 0 else []
+    more = [f"  {mark} … {counted(left_out, 'more line')}"] if left_out > 0 else []
     return [f"→ {entry.text}", *(f"  {mark} {line}" for line in lines[:RESULT_LINES]), *more]
 
 

@@ -325,6 +325,9 @@ def test_paused_turns_count_against_max_turns(play: Play) -> None:
 def test_a_paused_server_call_that_was_never_resumed_is_left_out_of_the_next_prompt(play: Play) -> None:
     search: dict[str, Any] = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
     played = play([reply("Searching.", search, stop_reason="pause_turn")], max_turns=1)
+    assert [notice.text[:32] for notice in played.events(Notice) if isinstance(notice, Notice)] == [
+        "Stopped after 1 turn (max_turns)"
+    ]
     again = Run("And?", model="claude-sonnet-5-5", messages=played.run.messages)
     assert again.messages[-2]["content"] == [{"type": "text", "text": "Searching."}]
 

@@ -165,6 +165,16 @@ def test_words_are_printed_as_they_come_and_lines_begin_at_the_margin() -> None:
     ]
 
 
+def test_what_a_terminal_cannot_hold_is_a_question_mark() -> None:
+    """As with LANG=C, where Python is kept from taking UTF-8."""
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii")
+    write = transcript.TextTranscript(out)
+    for event in (ToolCalled("toolu_1", "memory", VIEW), returned("été \N{SNOWMAN}"), TextDelta("Fertig. Schön.")):
+        write(event)
+    assert raw.getvalue().decode("ascii").splitlines() == ["? memory view /memories", "  ? ?t? ?", "Fertig. Sch?n."]
+
+
 def test_errors_notices_and_long_results_are_printed() -> None:
     assert printed(returned("No.", is_error=True)) == ["  ✗ No."]
     assert printed(Notice("refusal", "The model refused.")) == ["! The model refused."]
@@ -172,6 +182,7 @@ def test_errors_notices_and_long_results_are_printed() -> None:
         *(f"  │ {letter}" for letter in "abcdef"),
         "  │ … 4 more lines",
     ]
+    assert printed(returned("\n".join("abcdefg")))[-1] == "  │ … 1 more line"
     assert printed(returned("x" * 1000)) == [f"  │ {'x' * 160}…"]
 
 

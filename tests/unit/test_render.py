@@ -343,6 +343,7 @@ def test_errors_notices_and_thinking_of_a_run_are_told_apart() -> None:
         "  ✗ … 4 more lines",
         "! Stopped.",
     ]
+    assert lines(render.transcript_text([TranscriptEntry("thinking", "x")])) == ["… thought 1 character"]
     page = Page(render.transcript_html(entries))
     assert page.inside["summary"] == ["thinking", "→ bash ls error  · 3.0 s"]
 
