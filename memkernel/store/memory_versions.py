@@ -185,18 +185,19 @@ class MemoryVersions:
         memory_version_id: str,
         *,
         memory_store_id: str,
+        path: str | None = None,
         actor: Actor,
         cause: Cause | None = None,
         expect: str | Absent | None = None,
     ) -> Memory:
         """Write a version's text again, as the newest version of its memory; its path stays what it is now.
 
-        A deleted memory begins anew, with a new id, at the version's path. A memory that holds the text already
-        is left alone.
+        A deleted memory begins anew, with a new id. A memory that holds the text already is left alone.
 
         Args:
             memory_version_id: the version whose text is wanted.
             memory_store_id: its store.
+            path: where a deleted memory comes back; None is where it was at that version.
             actor: who does it.
             cause: the tool call that it comes from.
             expect: the content_sha256 that the memory has now, or ABSENT for a deleted one.
@@ -206,12 +207,12 @@ class MemoryVersions:
             RedactedError: its text is gone.
             PreconditionFailedError: the memory is not what was expected.
             PathConflictError, CapacityError: a deleted memory has no room any more.
-            InvalidInputError: the version is a deletion, or a value is illegal.
+            InvalidInputError: the version is a deletion, or a value is illegal; InvalidPathError.
         """
         store_id, old_id = memory_stores.known(memory_store_id), _known(memory_version_id)
-        version_id = ids.mint("memver")
+        path, version_id = None if path is None else checks.path(path), ids.mint("memver")
         values = (
-            *(store_id, old_id, *checks.expectation(expect), ids.mint("mem"), version_id),
+            *(store_id, old_id, path, *checks.expectation(expect), ids.mint("mem"), version_id),
             *(self._limits.memories_per_store, *checks.actor(actor), *checks.cause(cause)),
         )
         return self._contact.change(

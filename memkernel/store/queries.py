@@ -176,8 +176,8 @@ VERSION_BEFORE: Final = planned(
 )
 VERSION_REDACT: Final = planned("SELECT memkernel.memory_version_redact($1::text, $2::text, $3::text, $4::text)")
 VERSION_RESTORE: Final = planned(
-    f"SELECT {MEMORY} FROM memkernel.memory_version_restore($1::text, $2::text, $3::bytea, $4::boolean, "
-    "$5::text, $6::text, $7::bigint::integer, $8::text, $9::text, $10::text, $11::text) m"
+    f"SELECT {MEMORY} FROM memkernel.memory_version_restore($1::text, $2::text, $3::text, $4::bytea, $5::boolean, "
+    "$6::text, $7::text, $8::bigint::integer, $9::text, $10::text, $11::text, $12::text) m"
 )
 VERSIONS_BY_RUN: Final = planned(
     f"SELECT {VERSION}, v.content FROM memkernel.run_changes c JOIN memkernel.memory_versions v "

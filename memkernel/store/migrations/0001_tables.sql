@@ -65,11 +65,14 @@ CREATE TABLE memkernel.memory_versions (
 ALTER TABLE memkernel.memory_versions ALTER COLUMN content SET STORAGE EXTERNAL;
 
 CREATE INDEX memory_versions_lineage ON memkernel.memory_versions (memory_store_id, memory_id, seq);
-CREATE INDEX memory_versions_operation_seq ON memkernel.memory_versions (memory_store_id, operation, seq);
 CREATE INDEX memory_versions_actor ON memkernel.memory_versions (memory_store_id, created_by_id, seq);
-CREATE INDEX memory_versions_time ON memkernel.memory_versions (memory_store_id, created_at, seq);
+-- Nearly every version is 'modified': the index on seq finds those. Time needs no index, for it grows with seq
+-- (memkernel.seq_at).
+CREATE INDEX memory_versions_operation ON memkernel.memory_versions (memory_store_id, operation, seq)
+    WHERE operation <> 'modified';
 -- The lineage that ended at a path. Only deletions: no other index holds a path that redaction would have to reach.
-CREATE INDEX memory_versions_ended ON memkernel.memory_versions (memory_store_id, path, seq) WHERE operation = 'deleted';
+CREATE INDEX memory_versions_ended ON memkernel.memory_versions (memory_store_id, path, seq)
+    WHERE operation = 'deleted';
 
 -- From a change to the tool call that made it, and back.
 CREATE TABLE memkernel.run_changes (

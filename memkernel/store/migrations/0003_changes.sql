@@ -14,29 +14,30 @@
 CREATE FUNCTION memkernel.lock_key(p_store text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT hashtextextended('memkernel:' || p_store, 0) $$;
 
--- The store after its lock was taken is there, and may be written to.
-CREATE FUNCTION memkernel.check_store(p_store text, p_found boolean, p_archived_at timestamptz) RETURNS void
+-- The store, which must be there, and must not be archived if it is to be written to. The caller holds its lock.
+CREATE FUNCTION memkernel.find_store(p_store text, p_writing boolean) RETURNS memkernel.memory_stores
 LANGUAGE plpgsql AS $$
+DECLARE
+    store memkernel.memory_stores;
 BEGIN
-    IF NOT p_found THEN
+    SELECT * INTO store FROM memkernel.memory_stores WHERE id = p_store;
+    IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'MK001', MESSAGE = 'no such memory store',
             DETAIL = json_build_object('store', p_store)::text;
     END IF;
-    IF p_archived_at IS NOT NULL THEN
+    IF p_writing AND store.archived_at IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'MK020', MESSAGE = 'the memory store is archived',
             DETAIL = json_build_object('store', p_store)::text;
     END IF;
+    RETURN store;
 END $$;
 
 CREATE FUNCTION memkernel.lock_store(p_store text, p_writing boolean) RETURNS memkernel.memory_stores
 LANGUAGE plpgsql AS $$
 DECLARE
-    store memkernel.memory_stores;
     nothing text := pg_advisory_xact_lock(memkernel.lock_key(p_store));
 BEGIN
-    SELECT * INTO store FROM memkernel.memory_stores WHERE id = p_store;
-    nothing := memkernel.check_store(p_store, FOUND, CASE WHEN p_writing THEN store.archived_at END);
-    RETURN store;
+    RETURN memkernel.find_store(p_store, p_writing);
 END $$;
 
 CREATE FUNCTION memkernel.refuse_missing(p_memory text) RETURNS void
@@ -57,6 +58,7 @@ END $$;
 
 -- CONTRACT B.6: nothing may be at the path, above it or below it, except the memory itself. Live memories
 -- never overlap each other, so at most one is at or above; the first one below is the first in path order.
+-- Each path is looked up on its own: for path = ANY (…) a planner without statistics reads the whole store.
 CREATE FUNCTION memkernel.refuse_overlap(p_store text, p_path text, p_ancestors text[], p_memory text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -64,9 +66,9 @@ DECLARE
     other record;
 BEGIN
     SELECT id, path INTO other FROM (
-        (SELECT id, path FROM memkernel.memories
-          WHERE memory_store_id = p_store AND path = ANY (at_or_above)
-            AND id IS DISTINCT FROM p_memory)
+        (SELECT memory.id, memory.path FROM unnest(at_or_above) AS place, LATERAL (
+            SELECT id, path FROM memkernel.memories WHERE memory_store_id = p_store AND path = place LIMIT 1) memory
+          WHERE memory.id IS DISTINCT FROM p_memory)
         UNION ALL
         (SELECT id, path FROM memkernel.memories
           WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0'

@@ -1,4 +1,5 @@
--- A file or everything below a directory, in one go. A path is '' for the whole store.
+-- A file or everything below a directory, in one go. A path is '' for the whole store. A directory's functions are
+-- called under the store's lock.
 --
 -- The caller brings one version id for each memory that is changed; where there are more memories than
 -- ids, MK040 says how many are needed and nothing is changed. The n-th memory in path order takes the n-th id.
@@ -12,22 +13,16 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION memkernel.memories_delete(
+CREATE FUNCTION memkernel.delete_directory(
     p_store text, p_path text, p_versions text[],
     p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
-    store memkernel.memory_stores := memkernel.lock_store(p_store, false);
-    head memkernel.memories;
+    store memkernel.memory_stores := memkernel.find_store(p_store, false);
     how_many integer;
     change record;
     nothing text;
 BEGIN
-    SELECT * INTO head FROM memkernel.memories WHERE memory_store_id = p_store AND path = p_path;
-    IF FOUND THEN
-        nothing := memkernel.end_lineage(head, p_versions[1], p_actor_type, p_actor, p_run, p_tool_use);
-        RETURN 1;
-    END IF;
     SELECT count(*) INTO how_many FROM memkernel.memories
     WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0';
     IF how_many = 0 THEN
@@ -51,14 +46,37 @@ BEGIN
         SELECT *, row_number() OVER (ORDER BY path) AS n FROM memkernel.memories
         WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0'
     ) ended
-    JOIN memkernel.memory_versions before
-        ON before.memory_store_id = p_store AND before.id = ended.memory_version_id;
+    CROSS JOIN LATERAL (
+        SELECT ordinal FROM memkernel.memory_versions
+        WHERE memory_store_id = p_store AND id = ended.memory_version_id LIMIT 1
+    ) before;
     DELETE FROM memkernel.memories
     WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0';
     IF p_run IS NOT NULL THEN
         nothing := memkernel.note_cause(p_store, change.seq + 1, how_many, p_run, p_tool_use);
     END IF;
     RETURN how_many;
+END $$;
+
+CREATE FUNCTION memkernel.memories_delete(
+    p_store text, p_path text, p_versions text[],
+    p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    nothing text := pg_advisory_xact_lock(memkernel.lock_key(p_store));
+    change record;
+BEGIN
+    UPDATE memkernel.memory_stores store SET
+        head_seq = head_seq + 1, head_at = greatest(clock_timestamp(), head_at), memory_count = memory_count - 1
+    FROM memkernel.memories head
+    WHERE store.id = p_store AND head.memory_store_id = p_store AND head.path = p_path
+    RETURNING store.head_seq AS seq, store.head_at AS moment, head.id AS memory INTO change;
+    IF NOT FOUND THEN
+        RETURN memkernel.delete_directory(p_store, p_path, p_versions, p_actor_type, p_actor, p_run, p_tool_use);
+    END IF;
+    nothing := memkernel.end_lineage(
+        p_store, change.memory, change.seq, change.moment, p_versions[1], p_actor_type, p_actor, p_run, p_tool_use);
+    RETURN 1;
 END $$;
 
 -- A path of the directory that would break the rules of paths at its new place.
@@ -88,12 +106,14 @@ CREATE FUNCTION memkernel.rename_directory(
     p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
+    store memkernel.memory_stores := memkernel.find_store(p_store, true);
     how_many integer;
     change record;
     nothing text;
 BEGIN
     SELECT count(*) INTO how_many FROM memkernel.memories
-    WHERE memory_store_id = p_store AND path > p_old || '/' AND path < p_old || '0';
+    WHERE memory_store_id = p_store
+        AND (path > p_old || '/' AND path < p_old || '0' OR path = p_old AND p_new = p_old);
     IF how_many = 0 THEN
         nothing := memkernel.refuse_missing(p_old);
     END IF;
@@ -117,8 +137,10 @@ BEGIN
         SELECT *, row_number() OVER (ORDER BY path) AS n FROM memkernel.memories
         WHERE memory_store_id = p_store AND path > p_old || '/' AND path < p_old || '0'
     ) moved
-    JOIN memkernel.memory_versions before
-        ON before.memory_store_id = p_store AND before.id = moved.memory_version_id;
+    CROSS JOIN LATERAL (
+        SELECT ordinal, content, content_sha256, content_size_bytes FROM memkernel.memory_versions
+        WHERE memory_store_id = p_store AND id = moved.memory_version_id LIMIT 1
+    ) before;
     UPDATE memkernel.memories head SET
         path = moved.path, memory_version_id = moved.id, updated_at = moved.created_at
     FROM memkernel.memory_versions moved
@@ -135,15 +157,22 @@ CREATE FUNCTION memkernel.memories_rename(
     p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
-    store memkernel.memory_stores := memkernel.lock_store(p_store, true);
-    head memkernel.memories;
+    nothing text := pg_advisory_xact_lock(memkernel.lock_key(p_store));
+    change record;
 BEGIN
-    SELECT * INTO head FROM memkernel.memories WHERE memory_store_id = p_store AND path = p_old;
+    UPDATE memkernel.memory_stores store SET
+        head_seq = head_seq + 1, head_at = greatest(clock_timestamp(), head_at)
+    FROM memkernel.memories head
+    WHERE store.id = p_store AND store.archived_at IS NULL AND head.memory_store_id = p_store AND head.path = p_old
+        AND p_old <> p_new
+    RETURNING store.head_seq AS seq, store.head_at AS moment, head.id AS memory INTO change;
     IF NOT FOUND THEN
         RETURN memkernel.rename_directory(
             p_store, p_old, p_new, p_ancestors, p_versions, p_actor_type, p_actor, p_run, p_tool_use);
     END IF;
-    head := memkernel.continue_lineage(
-        head, p_new, p_ancestors, NULL, NULL, NULL, p_versions[1], p_actor_type, p_actor, p_run, p_tool_use);
-    RETURN (p_new <> p_old)::integer;
+    nothing := memkernel.refuse_overlap(p_store, p_new, p_ancestors, change.memory);
+    nothing := memkernel.continue_lineage(
+        p_store, change.memory, p_new, NULL, NULL, change.seq, change.moment,
+        p_versions[1], p_actor_type, p_actor, p_run, p_tool_use);
+    RETURN 1;
 END $$;
