@@ -355,7 +355,8 @@ def test_a_limit_below_one_is_refused(notes: mk.Store, limit: int) -> None:
 def test_the_history_of_a_path_that_never_was_names_its_neighbours(notes: mk.Store) -> None:
     notes.write("/units.md", "x")
     calls: list[Callable[[str], object]] = [notes.diff, notes.log]
-    calls += [lambda at: notes.restore(at, 1), lambda at: notes.version(at, "head")]
+    calls.append(lambda at: notes.restore(at, 1))
+    calls.append(lambda at: notes.version(at, "head"))
     for call in calls:
         with pytest.raises(errors.MemoryNotFoundError) as caught:
             call("/unit.md")
