@@ -17,7 +17,7 @@ from tests.fix_postgres import PostgresServer
 from tests.store.people import ANN
 
 
-@pytest.fixture(scope="session", params=[18, 15], ids=["pg18", "pg15"])
+@pytest.fixture(scope="session", params=[18, 15], ids=["postgres18", "postgres15"])
 def server(request: pytest.FixtureRequest, servers: Callable[[int], PostgresServer]) -> PostgresServer:
     """The server that a test's databases are on, once for each version."""
     return servers(request.param)
