@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import anthropic
 from anthropic.lib.tools import (
@@ -44,6 +45,8 @@ _READ_ONLY = "Stopped by the user while this ran; nothing was changed."
 _UNKNOWN = "Stopped by the user while this ran; it is unknown whether it took effect."
 _CUT_OFF = "Not run: the reply was cut off before the call was complete."
 _FAILED = "Not run: the run failed before this."
+
+STOPPED: Final = Notice("stopped", "Stopped by the user.")
 
 # Replies after which the API is asked to go on with the same turn.
 _PAUSED = ("pause_turn", "compaction")
@@ -126,6 +129,28 @@ def _name(tool: Tool) -> object:
     return tool.get("name") if isinstance(tool, Mapping) else getattr(tool, "name", tool)
 
 
+@contextmanager
+def ending(run: Run) -> Generator[None]:
+    """However the block is left, the run has ended: also by an interrupt that came before its loop, or a second one.
+
+    Raises:
+        KeyboardInterrupt: the run had ended already.
+        BaseException: what the block raised, an interrupt of the run excepted.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if run.status != "running":
+            raise
+        if STOPPED not in run.events:
+            run.publish(STOPPED)
+        run.end("stopped")
+    except BaseException:
+        if run.status == "running":
+            run.end("error")
+        raise
+
+
 def play(run: Run, request: Request) -> None:
     """Carry a run to its end. An interrupt (KeyboardInterrupt) ends it as `stopped`.
 
@@ -140,20 +165,21 @@ class _Loop:
     def __init__(self, run: Run, request: Request) -> None:
         self._run = run
         self._request = request
-        # One attempt a request: what is tried again is decided, and shown, here.
-        self._client = request.client.with_options(max_retries=0)
+        self._client = request.client
         self._tools = [_watched(tool, self._call) for tool in request.tools]
         self._turn = Turn(run)
         self._failures = 0
 
     def play(self) -> None:
         run = self._run
-        run.publish(RunStarted(run.id, run.prompt, run.model, run.scripted))
         try:
+            run.publish(RunStarted(run.id, run.prompt, run.model, run.scripted))
+            # One attempt a request: what is tried again is decided, and shown, here.
+            self._client = self._request.client.with_options(max_retries=0)
             status = self._turns()
         except KeyboardInterrupt:
             run.messages = [*run.messages, *self._turn.stop(self._why_stopped)]
-            self._notice("stopped", "Stopped by the user.")
+            run.publish(STOPPED)
             status = "stopped"
         except BaseException as error:
             run.messages = [*run.messages, *self._turn.stop(lambda _: _FAILED)]

@@ -193,6 +193,6 @@ def stand_in() -> anthropic.Anthropic:
 @functools.cache
 def _stand_in(_pid: int) -> anthropic.Anthropic:  # a forked child would have the object, but not its thread
     model = ScriptedModel()
+    atexit.register(model.stop)  # first: an interrupt may come while it starts
     model.start()
-    atexit.register(model.stop)
     return model.client()

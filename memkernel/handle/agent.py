@@ -127,13 +127,15 @@ class Agent:
         if sink is not None and not callable(sink):
             raise InvalidInputError("the sink cannot be called", hint="It is a function that takes an event.")
         with self._alone():
-            run = self.last_run = self._new_run(checks.text("the prompt", prompt, hint="Say what the agent shall do."))
-            if sink is not None:
-                run.subscribe(sink)
-            if show:
-                _show(run)
+            run = self._new_run(checks.text("the prompt", prompt, hint="Say what the agent shall do."))
             try:
-                loop.play(run, replace(self._request, saved=saved))
+                with loop.ending(run):
+                    self.last_run = run
+                    if sink is not None:
+                        run.subscribe(sink)
+                    if show:
+                        _show(run)
+                    loop.play(run, replace(self._request, saved=saved))
             finally:
                 self.messages = run.conversation
         return run

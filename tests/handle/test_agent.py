@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
+import os
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from types import FrameType
 from typing import Any
 
 import anthropic
@@ -20,7 +24,7 @@ from memkernel import present
 from memkernel.agent import conversation
 from memkernel.agent.events import Event, RunEnded, RunStarted
 from memkernel.agent.run import Run
-from memkernel.agent.script import Failure, ToolUse, reply
+from memkernel.agent.script import Failure, Reply, ToolUse, reply
 from memkernel.errors import AgentError, InvalidInputError, ModelRequestError, NoApiKeyError, UnsupportedClientError
 from memkernel.models import Actor
 from tests.fix_agent import Scripted
@@ -311,6 +315,69 @@ def test_fault_23_run_works_under_a_live_event_loop(store: mk.Store) -> None:
         return quiet(mk.Agent("scripted", store=store), "Remember that it rains").status
 
     assert asyncio.run(notebook()) == "done"
+
+
+# -- interrupts --------------------------------------------------------------------------------------
+
+
+class InterruptAt:
+    """Ctrl-C at the n-th call of a function of the agent's, as a trace function."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> None:
+        name = frame.f_code.co_filename.replace(os.sep, "/")
+        if "memkernel/agent/" in name or name.endswith("memkernel/handle/agent.py"):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+
+def interrupted_run(agent: mk.Agent, number: int) -> InterruptAt:
+    trace = InterruptAt(number)
+    before = sys.gettrace()
+    with redirect_stdout(io.StringIO()):
+        sys.settrace(trace)
+        try:
+            agent.run("Remember that it rains")
+        except KeyboardInterrupt:
+            assert agent.last_run is None or agent.last_run.status != "running"
+        finally:
+            sys.settrace(before)
+    return trace
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_an_interrupt_at_any_moment_of_a_run_ends_it(scripted: Scripted, start: int) -> None:
+    def answer(_: object) -> Reply:
+        return reply("As you wish.")
+
+    client = scripted(answers=answer).client()
+    for number in itertools.chain(range(1 + start, 60, 4), range(60 + start, 10_000, 28)):
+        agent = mk.Agent(client=client)
+        trace = interrupted_run(agent, number)
+        run = agent.last_run
+        assert run is None or run.status in ("stopped", "done"), f"call {number}"
+        assert run is None or isinstance(run.events[-1], RunEnded), f"call {number}"
+        assert quiet(agent, "And now?").status == "done", f"call {number}"
+        if trace.left > 0:
+            assert number > 60
+            return
+    pytest.fail("a run has no end")
+
+
+def test_a_run_that_cannot_be_shown_ends_as_an_error(store: mk.Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Run) -> None:
+        raise OSError("no display")
+
+    monkeypatch.setattr(present, "_presenters", {Run: fail})
+    agent = mk.Agent("scripted", store=store)
+    with pytest.raises(OSError, match="no display"):
+        agent.run("Hello")
+    assert agent.last_run is not None
+    assert agent.last_run.status == "error"
+    assert quiet(agent, "Hello").status == "done"
 
 
 # -- showing ---------------------------------------------------------------------------------------
