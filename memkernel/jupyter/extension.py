@@ -23,7 +23,8 @@ def load(shell: Shell) -> None:
     command tries again.
     """
     unload(shell)
-    notebook = _notebooks[shell] = Notebook(shell)
+    notebook = _notebooks.setdefault(shell, Notebook(shell))
+    notebook.preferences.apply()
     shell.register_magics(MemoryMagics(shell, notebook))
     shell.Completer.custom_matchers.append(Completer(notebook).match)
     presenters.register(shell)
@@ -34,8 +35,12 @@ def load(shell: Shell) -> None:
 
 
 def unload(shell: Shell) -> None:
-    """Take everything back; nothing happens where nothing was loaded."""
-    notebook = _notebooks.pop(shell, None)
+    """Take everything back; nothing happens where nothing was loaded.
+
+    What the notebook remembers stays for the next load: `%reload_ext` is an unload and a load, and must lose neither
+    the store in use nor a change whose outcome is still unknown.
+    """
+    notebook = _notebooks.get(shell)
     if notebook is None:
         return
     for kind, name in (("line", "memory"), ("cell", "memory"), ("cell", "agent")):
@@ -47,4 +52,4 @@ def unload(shell: Shell) -> None:
     ]
     presenters.unregister(shell)
     Preferences().apply()
-    notebook.close()
+    notebook.rest()

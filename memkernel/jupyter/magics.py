@@ -9,7 +9,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 
 from memkernel.errors import DatabaseUnavailableError
-from memkernel.jupyter import usage
+from memkernel.jupyter import usage, words
 from memkernel.jupyter.arguments import HelpShown
 from memkernel.jupyter.command import Command
 from memkernel.jupyter.commands import agent, table
@@ -36,7 +36,8 @@ class MemoryMagics(Magics):
         if name in ("help", "-h", "--help"):
             return self._help(rest.strip())
         command = table.find(name or "stores")
-        _check_body(command, cell)
+        if not {"-h", "--help"} & set(words.split(rest)):
+            _check_body(command, cell)
         return self._run(command, rest, cell)
 
     @cell_magic

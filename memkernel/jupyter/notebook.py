@@ -58,6 +58,7 @@ class Notebook:
         self.heads = HeadsSeen()
         self._lock = threading.Lock()
         self._connection: Connection | None = None
+        self._begun_with = ""
         self._warming: threading.Thread | None = None
         self._store: Store | None = None
         self._agents: dict[str, _Known] = {}
@@ -85,7 +86,11 @@ class Notebook:
             MemkernelError: it cannot be reached, or there is none.
         """
         chosen = cluster.choose(None, config.load())
-        if chosen.cluster is None:
+        if chosen.line != self._begun_with:
+            self.close()
+        self._begun_with = chosen.line
+        if self._connection is not None or chosen.cluster is None:
+            self.connection.database.open()
             return self.connection.line
         chosen.cluster.ensure()
         self._warming = threading.Thread(
@@ -96,7 +101,7 @@ class Notebook:
 
     def _warm_up(self, server: cluster.EmbeddedCluster) -> None:
         with suppress(MemkernelError):  # the next command tries again, and tells
-            _ = self.connection
+            self.connection.database.open()
         server.release()  # by now the connection keeps it
 
     @property
@@ -109,6 +114,7 @@ class Notebook:
         from memkernel.handle.connection import connect
 
         made, in_use = connect(dsn), self._store
+        self._leave()
         self.close()
         self._connection = made
         if in_use is not None:
@@ -116,17 +122,29 @@ class Notebook:
                 self._store = made.store(in_use.id)
         return made
 
-    def close(self) -> None:
-        """Forget the connection and all that belongs to it."""
+    def _leave(self) -> None:
+        try:
+            self.tell_settled()
+        except DatabaseUnavailableError:
+            for change in self._lost.values():
+                print(f"Unknown whether it was saved: {change}")
+
+    def rest(self) -> None:
+        """Let the server go, and remember everything: the connection opens again with its next use."""
         if self._warming is not None:
             self._warming.join()
+        if self._connection is not None:
+            self._connection.close()
+
+    def close(self) -> None:
+        """Forget the connection and all that belongs to it."""
+        self.rest()
         with self._lock:
-            connection, self._connection = self._connection, None
+            self._connection = None
         self._store = None
+        self._lost.clear()
         self._agents.clear()
         self.heads.clear()
-        if connection is not None:
-            connection.close()
 
     def lost(self, command: str, error: DatabaseUnavailableError) -> None:
         """Remember a command whose outcome is unknown, to tell it when it is known."""
@@ -178,7 +196,11 @@ class Notebook:
         address = parse_address(text)
         if address.store is not None and args.store is not None and address.store != args.store:
             raise UsageError(f"{text} names the store {address.store}, --store names {args.store}\nName one of them.")
-        return Place(self.store(address.store or args.store), address.path, address.version)
+        store = self.store(address.store or args.store)
+        if address.path == "/" and address.version is not None:  # a version's id alone, or `/@1`, which names nothing
+            version = store.version(None, address.version)
+            return Place(store, version.path or "/", version.id)
+        return Place(store, address.path, address.version)
 
     def place_now(self, text: str, args: Namespace) -> Place:
         """The place that a PATH means, where a version makes no sense.

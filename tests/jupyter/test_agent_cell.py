@@ -50,6 +50,27 @@ def test_a_conversation_goes_on_until_a_new_one_is_asked_for(kernel: Kernel) -> 
     assert "SI units" in kernel.run("print(third.text)").stdout
 
 
+ONE_RUN = """
+import time
+print("begun", flush=True)
+get_ipython().run_cell_magic("agent", "-o run --new", "What do you remember about everything?")
+time.sleep(5)  # an interrupt that comes after the run
+"""
+
+
+def test_an_interrupt_of_a_run_is_two_lines_whenever_it_comes(kernel: Kernel) -> None:
+    for delay_s in (0.0, 0.05, 0.2, 0.6):
+        message_id = kernel.send(ONE_RUN)
+        kernel.wait_until(message_id, lambda reply: "begun" in reply.stdout)
+        time.sleep(delay_s)
+        kernel.interrupt()
+        reply = kernel.reply(message_id)
+        assert reply.ename in ("AgentError", "KeyboardInterrupt")
+        assert len(reply.traceback) == 2 or "time.sleep" in "".join(reply.traceback)
+        assert kernel.run("print(globals()['run'].status if 'run' in globals() else 'none')").stdout != "running\n"
+    assert "done" in kernel.run("%%agent --new\nWhat do you remember about units?\n").text
+
+
 def test_quiet_shows_nothing_and_static_shows_once(kernel: Kernel) -> None:
     quiet = kernel.run("%%agent -q -o run\nRemember that I prefer SI units\n")
     assert (quiet.outputs, quiet.stdout, quiet.updates) == ([], "", 0)

@@ -244,7 +244,7 @@ def test_replace_takes_one_occurrence_or_all(shell: Shell) -> None:
 @pytest.mark.usefixtures("three")
 def test_mv_renames_a_memory_and_a_directory(shell: Shell) -> None:
     assert shell.run("%memory mv /units.md /prefs/units.md").count == 1
-    assert repr(shell.run("%memory mv /projects /old")) == "Moved 2 memories from /projects to /old in team-notes."
+    assert repr(shell.run("%memory mv /projects/ /old/")) == "Moved 2 memories from /projects/ to /old/ in team-notes."
     assert [each.path for each in shell.run("%memory ls -r")] == [
         "/old/alpha/plan.md",
         "/old/beta.md",
@@ -312,6 +312,11 @@ def test_diff_compares_the_last_two_or_any_two(shell: Shell) -> None:
     assert signs("/a.md@1 @2") == signs("/a.md @1 @-1") == {"-one", "+two"}
     with pytest.raises(UsageError, match="3 versions"):
         shell.run("%memory diff /a.md@1 @2 @3")
+    third, second, first = (version.id for version in shell.run("%memory log /a.md"))
+    assert signs(f"{first} {second}") == signs(f"@{first} @{second}") == {"-one", "+two"}
+    assert signs(second) == {"-two", "+three"}
+    shell.run(f"%memory redact {second} -y")
+    assert shell.run(f"%memory diff {second} {third}").text_diff is None
 
 
 def test_fault_25_restore_appends_recreates_and_refuses_a_redacted_text(shell: Shell) -> None:
@@ -409,6 +414,8 @@ def test_help_lists_the_commands_and_explains_one(shell: Shell, capsys: pytest.C
     assert "%%memory sql" in everything
     shell.run("%memory help restore")
     assert "%memory restore /units.md@1" in capsys.readouterr().out
+    shell.run("%memory sql --help")
+    assert "%%memory sql --df" in capsys.readouterr().out
     assert shell.run("%memory rm --help") is None
     assert "-y" in capsys.readouterr().out
     assert "VERSION" in (shell.ipython.find_line_magic("memory").__doc__ or "")

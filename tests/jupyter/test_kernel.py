@@ -38,7 +38,7 @@ def test_load_ext_prints_exactly_one_line_and_no_password(bare_kernel: Kernel) -
 def test_loading_twice_duplicates_nothing_and_unloading_takes_everything_back(kernel: Kernel) -> None:
     kernel.run("%%memory put /a.md\ntext\n")
     assert len(kernel.run("%reload_ext memkernel").stdout.splitlines()) == 1
-    kernel.run("%memory use team-notes -q")
+    assert kernel.run("%memory use").status == "ok"
     assert kernel.complete("%memory cat /")[0] == ["/a.md"]
     assert kernel.run("len(get_ipython().Completer.custom_matchers)").text == "1"
     assert kernel.run("%unload_ext memkernel").status == "ok"
@@ -82,12 +82,14 @@ def test_the_embedded_server_is_started_by_the_first_load_and_let_go_by_unloadin
         assert kernel.run("%memory use Notes --create").status == "ok"
         assert server.status().running
         assert kernel.run("%reload_ext memkernel").status == "ok"
-        assert kernel.run("%memory use Notes").status == "ok"
+        assert kernel.run("%memory use").status == "ok"
         assert kernel.run("%unload_ext memkernel").status == "ok"
         deadline = time.monotonic() + 60
         while server.status().running:
             assert time.monotonic() < deadline
             time.sleep(0.1)
+        assert len(kernel.run("%load_ext memkernel").stdout.splitlines()) == 1
+        assert kernel.run("%memory ls").status == "ok"
     finally:
         kernel.close()
         server.stop()
@@ -333,6 +335,7 @@ def test_fault_30_an_unknown_outcome_is_settled_once_at_the_next_contact(
         reply = kernel.reply(message_id)
         assert reply.ename == "DatabaseUnavailableError"
         assert "unknown" in reply.traceback[0]
+        assert kernel.run("%reload_ext memkernel").stdout.startswith("DatabaseUnavailableError: ")
     finally:
         server.start()
     reply = kernel.run("%memory ls")

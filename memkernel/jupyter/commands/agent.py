@@ -38,16 +38,25 @@ def agent(notebook: Notebook, args: Namespace, body: str | None) -> None:
     prompt = (body or "").strip()
     if not prompt:
         raise UsageError("%%agent has no prompt\nWrite it below: Remember that I prefer SI units")
-    chosen = _agent_of(notebook, notebook.store(args.store), args)
-    live = notebook.preferences["render"] == "auto"
     try:
-        run = chosen.run(prompt, show=live and not args.silent)
-    finally:
-        # Also a run that failed or was stopped: what it did is worth looking at.
-        _hand_over(notebook, args, chosen.last_run, shown=live)
-    if run.status == "stopped":
+        stopped = _run(notebook, args, prompt).status == "stopped"
+    except KeyboardInterrupt:  # before the run had begun: later ones end it as stopped
+        stopped = True
+    if stopped:
         # An error, so that the cells below do not run.
         raise AgentError("the run was stopped", hint="The conversation goes on with the next %%agent cell.")
+
+
+def _run(notebook: Notebook, args: Namespace, prompt: str) -> Run:
+    chosen = _agent_of(notebook, notebook.store(args.store), args)
+    live = notebook.preferences["render"] == "auto"
+    before = chosen.last_run
+    try:
+        return chosen.run(prompt, show=live and not args.silent)
+    finally:
+        # Also a run that failed or was stopped: what it did is worth looking at.
+        if chosen.last_run is not before:
+            _hand_over(notebook, args, chosen.last_run, shown=live)
 
 
 def _hand_over(notebook: Notebook, args: Namespace, run: Run | None, *, shown: bool) -> None:

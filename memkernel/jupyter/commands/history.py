@@ -49,6 +49,8 @@ def diff(notebook: Notebook, args: Namespace, body: str | None) -> Diff:
     if len(versions) > 2:
         raise UsageError(f"%memory diff: {len(versions)} versions\nA diff compares two: `%memory diff /units.md@1 @3`.")
     shown = place.store.diff(place.path, *versions)
+    if place.path == "/":  # a redacted version's id: where it was is not known any more
+        return shown
     notebook.heads.note(place.store.id, place.path, place.store.version(place.path, "head").id)
     return shown
 
@@ -103,9 +105,7 @@ def _one_version(notebook: Notebook, args: Namespace) -> tuple[Place, MemoryVers
     place = notebook.place(args.path, args)
     if (place.version is None) == (args.version is None):
         raise UsageError("name one version\nIt is glued to the path or stands alone: `/units.md@1`, or `/units.md @1`.")
-    version = place.store.version(place.path, place.version or args.version)
-    path = version.path if place.path == "/" and version.path else place.path
-    return Place(place.store, path, place.version), version
+    return place, place.store.version(place.path, place.version or args.version)
 
 
 COMMANDS: Final = (

@@ -28,7 +28,9 @@ def _declare_put(parser: Parser) -> None:
     takes_path(parser)
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--from", dest="file", metavar="FILE", help="take the text from a file")
-    source.add_argument("--var", metavar="VAR", type=variable, help="take the text from a variable (str or bytes)")
+    source.add_argument(
+        "--var", metavar="VAR", type=variable, help="take the text from a variable, perhaps an empty one"
+    )
     parser.add_argument("--expect", metavar="SHA", help="write only over this sha256, or `absent`: only a new memory")
     takes_store(parser)
     gives_result(parser)
