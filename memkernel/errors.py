@@ -27,7 +27,7 @@
     │   ├── QueryRefusedError                       SQL that could write, reach out, or is not one statement
     │   └── NotConfirmedError                       a person did not say yes, or could not be asked
     ├── DatabaseError
-    │   ├── DatabaseUnavailableError                .saved .memory_store_id .version_id
+    │   ├── DatabaseUnavailableError                .saved .refused .memory_store_id .version_id
     │   ├── ServerTooOldError                       .server_version
     │   ├── SchemaTooOldError                       .found .needed
     │   └── SchemaTooNewError                       .found .known
@@ -294,18 +294,18 @@ class DatabaseError(MemkernelError):
 
 
 class DatabaseUnavailableError(DatabaseError):
-    """PostgreSQL cannot be reached. `saved` is False: nothing was changed; None: not known yet.
+    """PostgreSQL cannot be reached, or lets nobody in: `refused`. Nothing was changed where `saved` is False.
 
-    Where it is None, `version_id` is the version that the change would have made: once the server answers
-    again, looking it up settles the question.
+    Where it is None, that is not known: looking up `version_id`, once the server answers again, settles it.
     """
 
-    def __init__(self, *, saved: bool | None = False, memory_store_id: str = "", version_id: str = "") -> None:
+    def __init__(
+        self, trouble: str = "", *, saved: bool | None = False, memory_store_id: str = "", version_id: str = ""
+    ) -> None:
         what = "nothing was changed" if saved is False else "it is unknown whether this was saved"
-        super().__init__(
-            f"PostgreSQL does not answer; {what}", hint="`%memory status` tries again and says what was saved."
-        )
-        self.saved, self.memory_store_id, self.version_id = saved, memory_store_id, version_id
+        hint = "`%memory status` tries again and says what was saved."
+        super().__init__(f"{trouble or 'PostgreSQL does not answer'}; {what}", hint=hint)
+        self.saved, self.refused, self.memory_store_id, self.version_id = saved, False, memory_store_id, version_id
 
 
 class ServerTooOldError(DatabaseError):

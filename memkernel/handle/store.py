@@ -282,9 +282,7 @@ class Store:
             PreconditionFailedError: the memory changed meanwhile.
         """
         found = self.version(path, version)
-        return self._versions.restore(
-            found.id, memory_store_id=self.id, path=path or None, expect=expect, actor=self._actor
-        )
+        return self._versions.restore(found.id, memory_store_id=self.id, path=path, expect=expect, actor=self._actor)
 
     def redact(self, path: str | None, version: VersionSpec) -> MemoryVersion:
         """Erase one version's text and path for ever; what happened, when and by whom stays.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import time
@@ -15,9 +16,10 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import errors, generators, pq
-from psycopg.conninfo import conninfo_to_dict
 
+from memkernel.cluster import environment
 from memkernel.errors import ClusterError, DatabaseUnavailableError
+from memkernel.store.refusals import read_dsn, unreachable, unreadable
 from memkernel.store.statements import Parameter, Statement, encode
 
 _BINARY: Final = 1
@@ -171,23 +173,32 @@ class Pool:
 
         Raises:
             DatabaseUnavailableError: it cannot be made.
+            InvalidInputError: the DSN cannot be read.
         """
         dsn = self._dsn if isinstance(self._dsn, str) else self._dsn()
         try:
-            connection = StoreConnection.connect(
-                dsn,
-                connect_timeout=conninfo_to_dict(dsn).get("connect_timeout") or _CONNECT_S,
-                autocommit=True,
-                prepare_threshold=None,  # psycopg's own preparing would now and then deallocate ours
-                client_encoding="utf8",
-            )
+            connection = self._connect(dsn)
         except psycopg.OperationalError as error:
-            raise DatabaseUnavailableError() from error
+            raise unreachable(dsn, error, reached=self._opened) from error
+        except psycopg.ProgrammingError:  # it quotes what it cannot read, which may be the password
+            raise unreadable() from None
         connection.prepares, connection.generation = self._prepare, self._generation
         if self._prepare:
             _configure(connection)
         self._see_first(connection)
         return connection
+
+    def _connect(self, dsn: str) -> StoreConnection:
+        arguments = read_dsn(dsn)
+        # The embedded server is this one and no other, whatever the person's variables say.
+        with environment.without([] if dsn is self._dsn else _variables()):
+            return StoreConnection.connect(
+                dsn,
+                connect_timeout=arguments.get("connect_timeout") or _CONNECT_S,
+                autocommit=True,
+                prepare_threshold=None,  # psycopg's own preparing would now and then deallocate ours
+                client_encoding="utf8",
+            )
 
     def _see_first(self, connection: StoreConnection) -> None:
         if not self._opened:
@@ -202,13 +213,16 @@ class Pool:
         """A connection outside the pool to a server that may be starting.
 
         Raises:
-            DatabaseUnavailableError: it could not be made in that time.
+            DatabaseUnavailableError: it could not be made in that time, or is refused.
         """
         deadline = time.monotonic() + patience_s
         while True:
             try:
                 return self.connect()
-            except (DatabaseUnavailableError, ClusterError) as error:
+            except DatabaseUnavailableError as error:
+                if error.refused or time.monotonic() > deadline:
+                    raise
+            except ClusterError as error:
                 if time.monotonic() > deadline:
                     raise DatabaseUnavailableError() from error
             time.sleep(_RECONNECT_PAUSE_S)
@@ -268,6 +282,12 @@ class Pool:
             connection.close()
 
 
+def _variables() -> list[str]:
+    """The environment variables that libpq reads."""
+    options = pq.Conninfo.get_defaults()
+    return [option.envvar.decode() for option in options if option.envvar]
+
+
 def _configure(connection: StoreConnection) -> None:
     # The functions lock first and read then: they need a new snapshot for each statement.
     connection.execute("SET default_transaction_isolation TO 'read committed'")
@@ -284,4 +304,10 @@ def _after_fork() -> None:
         pool.forget_inherited()
 
 
+def _at_exit() -> None:
+    for pool in _pools:
+        pool.drop_all()
+
+
 os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

@@ -56,8 +56,8 @@ class Contact:
                 self.pool.give_back(connection)
         except psycopg.Error as error:
             self._let_lost_pass(error)
-        except DatabaseUnavailableError:
-            pass
+        except DatabaseUnavailableError as error:
+            self._let_unanswered_pass(error)
         try:
             with self._reconnect() as connection:
                 return work(connection)
@@ -99,8 +99,8 @@ class Contact:
                 self.pool.give_back(connection)
         except psycopg.Error as error:
             self._let_lost_pass(error)
-        except DatabaseUnavailableError:
-            pass
+        except DatabaseUnavailableError as error:
+            self._let_unanswered_pass(error)
         try:
             with self._reconnect() as connection:
                 result = saved(connection) if maybe_saved else None
@@ -122,6 +122,11 @@ class Contact:
     def _let_lost_pass(error: psycopg.Error) -> None:
         if not is_lost(error):
             raise translate(error) from None
+
+    @staticmethod
+    def _let_unanswered_pass(error: DatabaseUnavailableError) -> None:
+        if error.refused:
+            raise error
 
     def _unknown(self, memory_store_id: str, version_id: str) -> DatabaseUnavailableError:
         if version_id:

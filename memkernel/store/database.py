@@ -93,7 +93,8 @@ class Database:
 
     def dump(self, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str, Iterator[Row]]]:
         """Tables with the columns asked for, all from one snapshot; see `dumping.dump`."""
-        return dump(self._pool, tables)
+        self._contact.read(lambda connection: connection.run(queries.NOTHING))  # what is lost already is made anew
+        yield from dump(self._pool, tables)
 
     def close(self) -> None:
         """Close every connection; a later call opens a new one."""

@@ -184,17 +184,33 @@ class MemoryStores:
             return self.retrieve(ref)
         return self._contact.read(lambda connection: _by_name(connection, ref))
 
-    def get_or_create(self, name: str, *, description: str = "") -> MemoryStore:
-        """The active store of exactly this name, made where there is none; safe from two kernels at once.
+    def get_or_create(self, ref: str, *, description: str = "") -> MemoryStore:
+        """The store with this id, or the active one of exactly this name, else of this slug, or a new one of this name.
+
+        Safe from two kernels at once.
 
         Raises:
+            StoreNotFoundError: `ref` has the form of an id, and there is no such store.
             InvalidInputError: the name or the description is illegal.
-            AmbiguousStoreError: there are several of this name.
+            AmbiguousStoreError: several answer; the ids are the candidates.
         """
+        name, description = checks.name(ref), checks.description(description)
+        if ids.is_id("memstore", name):
+            return self.retrieve(name)
         store_id = ids.mint("memstore")
-        values = (_WORKSPACE, store_id, checks.name(name), checks.description(description))
-        found = self._repeat(lambda connection: _all(connection.run(queries.STORE_GET_OR_CREATE, *values)), store_id)
-        return _only(name, found)
+
+        def work(connection: StoreConnection) -> list[MemoryStore]:
+            with connection.transaction():
+                # The slug's lock against other spellings, the name's against `create` with `unique`.
+                for key in (paths.slug(name), name):
+                    connection.run(queries.NAME_LOCK, _WORKSPACE, key)
+                found = _active(_named(connection, name)) or _active(_slugged(connection, name))
+                if found:
+                    return found
+                values = (_WORKSPACE, store_id, name, description, "{}", False)
+                return _all(connection.run(queries.STORE_CREATE, *values))
+
+        return _only(name, self._repeat(work, store_id))
 
     def _repeat(self, work: Callable[[StoreConnection], T], store_id: str) -> T:
         """Run a change that does no harm when it is run twice."""
@@ -227,14 +243,24 @@ def _found(connection: StoreConnection, store_id: str) -> MemoryStore | None:
 
 
 def _by_name(connection: StoreConnection, ref: str) -> MemoryStore:
-    named = _all(connection.run(queries.STORE_BY_NAME, ref))
-    if not named:
-        names = _names(connection)
-        slugged = [store_id for store_id, name in names.items() if (paths.slug(name) or paths.slug(store_id)) == ref]
-        if not slugged:
-            raise StoreNotFoundError(ref, difflib.get_close_matches(ref, names.values(), cutoff=0.5))
-        named = [store for store_id in slugged if (store := _found(connection, store_id))]
-    return _only(ref, [store for store in named if store.archived_at is None] or named)
+    found = _named(connection, ref) or _slugged(connection, ref)
+    if not found:
+        raise StoreNotFoundError(ref, difflib.get_close_matches(ref, _names(connection).values(), cutoff=0.5))
+    return _only(ref, _active(found) or found)
+
+
+def _named(connection: StoreConnection, name: str) -> list[MemoryStore]:
+    return _all(connection.run(queries.STORE_BY_NAME, name))
+
+
+def _slugged(connection: StoreConnection, slug: str) -> list[MemoryStore]:
+    names = _names(connection)
+    slugged = [store_id for store_id, name in names.items() if (paths.slug(name) or paths.slug(store_id)) == slug]
+    return [store for store_id in slugged if (store := _found(connection, store_id))]
+
+
+def _active(stores: Sequence[MemoryStore]) -> list[MemoryStore]:
+    return [store for store in stores if store.archived_at is None]
 
 
 def _names(connection: StoreConnection) -> dict[str, str]:

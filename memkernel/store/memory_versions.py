@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import builtins
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
+
+import psycopg
 
 from memkernel import ids
 from memkernel.errors import InvalidInputError, StoreNotFoundError, VersionNotFoundError
@@ -166,6 +169,9 @@ class MemoryVersions:
     def redact(self, memory_version_id: str, *, memory_store_id: str, actor: Actor) -> MemoryVersion:
         """Erase a version's text, hash, size and path for ever; again, it returns the same record.
 
+        The row that held them is vacuumed away at once, as far as this role may and no older snapshot needs it, else
+        by the server's next vacuum. Write-ahead logs, replicas and backups keep it for as long as they are kept.
+
         Raises:
             StoreNotFoundError, VersionNotFoundError: no such store; no such version.
             HeadRedactionError: it is the head of a live memory.
@@ -176,7 +182,10 @@ class MemoryVersions:
 
         def change(connection: StoreConnection) -> MemoryVersion:
             connection.run(queries.VERSION_REDACT, store_id, version_id, *who)
-            return rows.version_in_view(connection.run(queries.VERSION_GET, store_id, version_id), 0, store_id)
+            result = connection.run(queries.VERSION_GET, store_id, version_id)
+            with suppress(psycopg.Error):  # it is redacted already
+                connection.run(queries.VERSIONS_CLEAR)
+            return rows.version_in_view(result, 0, store_id)
 
         return self._contact.change(change, lambda _: None, memory_store_id=store_id)
 

@@ -1,4 +1,4 @@
--- Memory stores: made, changed, archived, deleted, found or made.
+-- Memory stores: made, changed, archived, deleted.
 
 CREATE FUNCTION memkernel.lock_name(p_workspace text, p_name text) RETURNS void LANGUAGE sql AS $$
     SELECT pg_advisory_xact_lock(hashtextextended('memkernel:name:' || p_workspace || ':' || p_name, 0))
@@ -70,19 +70,4 @@ DECLARE
     store memkernel.memory_stores := memkernel.lock_store(p_store, false);
 BEGIN
     DELETE FROM memkernel.memory_stores WHERE id = p_store;
-END $$;
-
--- The active store of this name, made if there is none: two kernels that start at once get the same one.
--- Where there are several, all are returned, for the caller to refuse.
-CREATE FUNCTION memkernel.memory_store_get_or_create(p_workspace text, p_id text, p_name text, p_description text)
-RETURNS SETOF memkernel.memory_stores LANGUAGE plpgsql AS $$
-DECLARE
-    nothing text := memkernel.lock_name(p_workspace, p_name);
-BEGIN
-    RETURN QUERY SELECT * FROM memkernel.memory_stores
-        WHERE workspace_id = p_workspace AND name = p_name AND archived_at IS NULL ORDER BY created_at, id;
-    IF NOT FOUND THEN
-        RETURN QUERY SELECT * FROM memkernel.memory_store_create(
-            p_workspace, p_id, p_name, p_description, '{}', false);
-    END IF;
 END $$;
