@@ -80,30 +80,32 @@ class StoreConnection(psycopg.Connection[Any]):
         return self.closed
 
     def _answer(self) -> pq.abc.PGresult:
-        """The answer, read to its end; a signal handler's exception comes through."""
-        # psycopg's own wait does the same for 25 us more. libpq's get_result would wait, too, but with the
-        # interpreter locked and deaf to signals.
-        pgconn, last = self.pgconn, None
+        # psycopg's own wait does the same for 25 us more.
         try:
-            while pgconn.flush():
-                select.select([pgconn.socket], [pgconn.socket], [])
-                pgconn.consume_input()
-            while True:
-                while pgconn.is_busy():
-                    self._wait_readable()
-                    pgconn.consume_input()
-                result = pgconn.get_result()
-                if result is None:
-                    break
-                last = result
+            result = self._last_result()
         except BaseException:
             self._give_up()
             raise
-        if last is None:
+        if result is None:
             raise psycopg.OperationalError("the server sent no answer")
-        if last.status == pq.ExecStatus.FATAL_ERROR:
-            raise errors.error_from_result(last)
-        return last
+        if result.status == _FATAL_ERROR:
+            raise errors.error_from_result(result)
+        return result
+
+    def _last_result(self) -> pq.abc.PGresult | None:
+        """Send what was queued and read the answer to its end; a signal handler's exception comes through."""
+        pgconn, last = self.pgconn, None
+        while pgconn.flush():
+            select.select([pgconn.socket], [pgconn.socket], [])
+            pgconn.consume_input()
+        while True:
+            while pgconn.is_busy():  # libpq would wait inside get_result, holding the interpreter's lock
+                self._wait_readable()
+                pgconn.consume_input()
+            result = pgconn.get_result()
+            if result is None:
+                return last
+            last = result
 
     def _give_up(self) -> None:
         """Cancel what runs and read its end; a connection where that fails is closed."""

@@ -112,7 +112,9 @@ class Contact:
             self._let_lost_pass(error)
             raise self._unknown(memory_store_id, version_id) from error
         except DatabaseUnavailableError as error:
-            raise (self._unknown(memory_store_id, version_id) if maybe_saved else error) from error
+            if maybe_saved:
+                raise self._unknown(memory_store_id, version_id) from error
+            raise
 
     def _reconnect(self) -> StoreConnection:
         self.pool.drop_all()
