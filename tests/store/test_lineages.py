@@ -11,6 +11,7 @@ import pytest
 from memkernel.errors import (
     CapacityError,
     InvalidInputError,
+    InvalidPathError,
     PathConflictError,
     PreconditionFailedError,
     RedactedError,
@@ -165,6 +166,20 @@ def test_fault_25_a_deleted_memory_comes_back_with_a_new_id(
     assert database.memories.at_path(store.id, "/d/a.md").content == "text"
     (version,) = database.memory_versions.list(store.id, memory_id=back.id).data
     assert (version.operation, version.ordinal) == ("created", 1)
+
+
+def test_fault_25_a_deleted_memory_comes_back_where_it_is_asked_for(
+    database: Database, store: MemoryStore, write: Callable[..., Memory], restore: Callable[..., Memory]
+) -> None:
+    memory = write("/old.md", "text")
+    database.memories.rename_tree(store.id, "/old.md", "/new.md", actor=ANN)
+    database.memories.delete_tree(store.id, "/", actor=ANN)
+    assert restore(memory, path="/d/back.md").path == "/d/back.md"
+    with pytest.raises(InvalidPathError):
+        restore(memory, path="/d/")
+    alive = write("/alive.md", "one")
+    write("/alive.md", "two")
+    assert restore(alive, path="/elsewhere.md").path == "/alive.md"  # a living memory stays where it is
 
 
 def test_fault_25_a_head_that_moved_is_not_overwritten(
