@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final, TypedDict, Unpack, cast
 
 # The SDK's own thread hop; unlike asyncio's it also works under trio, and waits for the thread when cancelled.
 import anyio.to_thread
@@ -129,6 +129,17 @@ class AsyncMemoryTool(_Adapter, BetaAsyncAbstractMemoryTool):
         return "All memory cleared"
 
 
+class MemoryToolOptions(TypedDict, total=False):
+    """The options of `memory_tool`, for those who hand them on."""
+
+    session_id: str | None
+    scope: str | None
+    profile: Profile
+    on_existing: OnExisting
+    dotdot: DotDot
+    cache_control: BetaCacheControlEphemeralParam | None
+
+
 def memory_tool(
     database: Database,
     memory_store_id: str,
@@ -170,24 +181,8 @@ def memory_tool(
 
 
 def async_memory_tool(
-    database: Database,
-    memory_store_id: str,
-    *,
-    session_id: str | None = None,
-    scope: str | None = None,
-    profile: Profile = "sdk",
-    on_existing: OnExisting = "error",
-    dotdot: DotDot = "resolve",
-    cache_control: BetaCacheControlEphemeralParam | None = None,
+    database: Database, memory_store_id: str, **options: Unpack[MemoryToolOptions]
 ) -> AsyncMemoryTool:
     """`memory_tool` for the async client."""
-    tool = memory_tool(
-        database,
-        memory_store_id,
-        session_id=session_id,
-        scope=scope,
-        profile=profile,
-        on_existing=on_existing,
-        dotdot=dotdot,
-    )
-    return AsyncMemoryTool(tool.backend, session_id=tool.session_id, cache_control=cache_control)
+    tool = memory_tool(database, memory_store_id, **options)
+    return AsyncMemoryTool(tool.backend, session_id=tool.session_id, cache_control=options.get("cache_control"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from memkernel import paths
 from memkernel.errors import InvalidInputError, MemoryNotFoundError, VersionNotFoundError
@@ -16,9 +16,7 @@ from memkernel.models import Absent, GrepMatch, Memory, MemoryPrefix, MemoryStor
 from memkernel.render import html_of, text_of
 
 if TYPE_CHECKING:
-    from anthropic.types.beta import BetaCacheControlEphemeralParam
-
-    from memkernel.agent.memory_tool import AsyncMemoryTool, DotDot, MemoryTool, OnExisting, Profile
+    from memkernel.agent.memory_tool import AsyncMemoryTool, MemoryTool, MemoryToolOptions
     from memkernel.handle.connection import Connection
 
 T = TypeVar("T")
@@ -303,62 +301,28 @@ class Store:
         """Delete the store with its memories and their whole history."""
         self.connection.database.memory_stores.delete(self.id)
 
-    def memory_tool(
-        self,
-        *,
-        session_id: str | None = None,
-        scope: str | None = None,
-        profile: Profile = "sdk",
-        on_existing: OnExisting = "error",
-        dotdot: DotDot = "resolve",
-        cache_control: BetaCacheControlEphemeralParam | None = None,
-    ) -> MemoryTool:
+    def memory_tool(self, **options: Unpack[MemoryToolOptions]) -> MemoryTool:
         """The tool `memory_20250818` on this store, for the official SDK's tool runner (CONTRACT 0.3, row 20).
 
         Args:
-            session_id: who writes, a `sesn_` id; one is minted where it is left out.
-            scope: one path segment; the tool then sees only the tree below `/{scope}/`, as its `/memories`.
-            profile: the SDK's wording, or the documentation's.
-            on_existing: what `create` does where a file is.
-            dotdot: whether `..` segments are resolved or refused.
-            cache_control: the mark of the prompt cache, put on the tool's declaration.
+            **options: all by name, all optional: `session_id` (who writes, a `sesn_` id; one is minted where it is
+                left out), `scope` (one path segment: the tool sees only the tree below `/{scope}/`, as its
+                `/memories`), `profile` (`"sdk"` or `"docs"`: whose wording), `on_existing` (`"error"` or
+                `"overwrite"`: what `create` does where a file is), `dotdot` (`"resolve"` or `"reject"`) and
+                `cache_control` (the mark of the prompt cache).
+
+        Raises:
+            InvalidInputError: an option has an unknown value.
         """
         from memkernel.agent.memory_tool import memory_tool
 
-        return memory_tool(
-            self.connection.database,
-            self.id,
-            session_id=session_id,
-            scope=scope,
-            profile=profile,
-            on_existing=on_existing,
-            dotdot=dotdot,
-            cache_control=cache_control,
-        )
+        return memory_tool(self.connection.database, self.id, **options)
 
-    def async_memory_tool(
-        self,
-        *,
-        session_id: str | None = None,
-        scope: str | None = None,
-        profile: Profile = "sdk",
-        on_existing: OnExisting = "error",
-        dotdot: DotDot = "resolve",
-        cache_control: BetaCacheControlEphemeralParam | None = None,
-    ) -> AsyncMemoryTool:
+    def async_memory_tool(self, **options: Unpack[MemoryToolOptions]) -> AsyncMemoryTool:
         """The same for the asynchronous client's tool runner."""
         from memkernel.agent.memory_tool import async_memory_tool
 
-        return async_memory_tool(
-            self.connection.database,
-            self.id,
-            session_id=session_id,
-            scope=scope,
-            profile=profile,
-            on_existing=on_existing,
-            dotdot=dotdot,
-            cache_control=cache_control,
-        )
+        return async_memory_tool(self.connection.database, self.id, **options)
 
     # -- errors that help --------------------------------------------------------------------------
 
