@@ -65,21 +65,24 @@ DECLARE
     at_or_above text[] := p_ancestors || p_path;
     other record;
 BEGIN
-    SELECT id, path INTO other FROM (
-        (SELECT memory.id, memory.path FROM unnest(at_or_above) AS place, LATERAL (
-            SELECT id, path FROM memkernel.memories WHERE memory_store_id = p_store AND path = place LIMIT 1) memory
-          WHERE memory.id IS DISTINCT FROM p_memory)
-        UNION ALL
-        (SELECT id, path FROM memkernel.memories
-          WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0'
+    IF NOT EXISTS (
+        SELECT FROM memkernel.memories
+        WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0'
             AND id IS DISTINCT FROM p_memory
-          ORDER BY path LIMIT 1)
-    ) overlapping LIMIT 1;
-    IF FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'MK011', MESSAGE = 'the path overlaps with a memory',
-            DETAIL = json_build_object('path', p_path, 'conflicting_memory_id', other.id,
-                                       'conflicting_path', other.path)::text;
+    ) AND NOT EXISTS (
+        SELECT FROM unnest(at_or_above) AS place, LATERAL (
+            SELECT id FROM memkernel.memories WHERE memory_store_id = p_store AND path = place LIMIT 1) memory
+        WHERE memory.id IS DISTINCT FROM p_memory
+    ) THEN
+        RETURN;
     END IF;
+    SELECT id, path INTO other FROM memkernel.memories
+    WHERE memory_store_id = p_store AND id IS DISTINCT FROM p_memory
+        AND (path = ANY (at_or_above) OR path > p_path || '/' AND path < p_path || '0')
+    ORDER BY path LIMIT 1;
+    RAISE EXCEPTION USING ERRCODE = 'MK011', MESSAGE = 'the path overlaps with a memory',
+        DETAIL = json_build_object('path', p_path, 'conflicting_memory_id', other.id,
+                                   'conflicting_path', other.path)::text;
 END $$;
 
 CREATE FUNCTION memkernel.note_cause(p_store text, p_seq bigint, p_count integer, p_run text, p_tool_use text)
