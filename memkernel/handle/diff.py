@@ -79,7 +79,7 @@ class Diff:
 
     @property
     def _change(self) -> str:
-        return " → ".join(f"v{version.ordinal}" if version else "nothing" for version in (self.old, self.new))
+        return " → ".join(f"@{version.ordinal}" if version else "nothing" for version in (self.old, self.new))
 
     @property
     def _notes(self) -> list[str]:
@@ -101,8 +101,8 @@ def _text(version: MemoryVersion | None) -> str | None:
 
 def _reason(version: MemoryVersion) -> str:
     if version.redacted_at:
-        return f"v{version.ordinal}: {render.redaction(version)}; its text is gone"
+        return f"@{version.ordinal}: {render.redaction(version)}; its text is gone"
     if version.operation == "deleted":
         by = f" by {version.created_by}" if version.created_by else ""
-        return f"v{version.ordinal}: deleted{by} {render.moment_text(version.created_at)}"
+        return f"@{version.ordinal}: deleted{by} {render.moment_text(version.created_at)}"
     return ""

@@ -77,7 +77,7 @@ def _(record: MemoryPrefix) -> Mapping[str, object]:
 @row_of.register
 def _(record: MemoryVersion) -> Mapping[str, object]:
     return {
-        "version": Cell(f"v{record.ordinal}", f"change {record.seq} of the store"),
+        "version": Cell(f"@{record.ordinal}", f"change {record.seq} of the store"),
         "path": code(record.path),
         "operation": f"{record.operation}, redacted" if record.redacted_at else record.operation,
         "size": size(record.content_size_bytes),

@@ -140,7 +140,7 @@ def version_line(version: MemoryVersion) -> str:
     """`v7 /a.md modified by user_ann 2026-11-30 09:21`"""
     by = f" by {version.created_by.id}" if version.created_by else ""
     path = version.path or "(redacted)"
-    line = f"v{version.ordinal} {path} {version.operation}{by} {moment_text(version.created_at)}"
+    line = f"@{version.ordinal} {path} {version.operation}{by} {moment_text(version.created_at)}"
     return one_line(f"{line}, {redaction(version)}" if version.redacted_at else line)
 
 

@@ -58,7 +58,7 @@ def test_a_diff_is_a_unified_diff_with_the_versions_as_names() -> None:
     assert found.patch == str(found) + "\n"
     assert (found.added, found.removed) == (1, 1)
     assert (found.path, found.old, found.new) == ("/a.md", FIRST, SECOND)
-    assert repr(found) == "<memkernel.Diff /a.md v1 → v2 +1 −1>"
+    assert repr(found) == "<memkernel.Diff /a.md @1 → @2 +1 −1>"
 
 
 def test_fault_45_one_bundle_carries_text_and_html_with_the_same_facts() -> None:
@@ -66,28 +66,28 @@ def test_fault_45_one_bundle_carries_text_and_html_with_the_same_facts() -> None
     data = bundle(Diff.of("/a.md", FIRST, SECOND))
     assert set(data) == {"text/plain", "text/html"}
     assert data["text/plain"] == str(Diff.of("/a.md", FIRST, SECOND))
-    assert "v1 → v2 · +1 −1 in 1 place" in data["text/html"]
+    assert "@1 → @2 · +1 −1 in 1 place" in data["text/html"]
     assert "+ be <ins>very </ins>brief" in data["text/html"]
 
 
 def test_a_first_version_comes_from_nothing() -> None:
     found = Diff.of("/a.md", None, FIRST)
     assert str(found).split("\n")[:2] == ["--- /dev/null", "+++ /a.md@1"]
-    assert repr(found) == "<memkernel.Diff /a.md nothing → v1 +2 −0>"
+    assert repr(found) == "<memkernel.Diff /a.md nothing → @1 +2 −0>"
 
 
 def test_a_deletion_shows_what_went_and_who_did_it() -> None:
     found = Diff.of("/a.md", SECOND, DELETED)
-    assert str(found).split("\n")[0] == "v3: deleted by user_ann 2026-11-30 09:21"
+    assert str(found).split("\n")[0] == "@3: deleted by user_ann 2026-11-30 09:21"
     assert str(found).split("\n")[-2:] == ["-SI", "-be very brief"]
     assert (found.added, found.removed) == (0, 2)
-    assert "v3: deleted by user_ann 2026-11-30 09:21" in bundle(found)["text/html"]
+    assert "@3: deleted by user_ann 2026-11-30 09:21" in bundle(found)["text/html"]
 
 
 @pytest.mark.parametrize(("old", "new"), [(REDACTED, SECOND), (SECOND, REDACTED), (None, REDACTED)])
 def test_a_redacted_version_shows_its_reason_in_place_of_a_text(old: MemoryVersion | None, new: MemoryVersion) -> None:
     found = Diff.of("/a.md", old, new)
-    reason = "v4: redacted by user_ann 2026-11-30 09:21; its text is gone"
+    reason = "@4: redacted by user_ann 2026-11-30 09:21; its text is gone"
     assert found.text_diff is None
     assert str(found) == reason
     assert reason in bundle(found)["text/html"]

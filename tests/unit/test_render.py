@@ -89,10 +89,10 @@ def lines(text: str) -> list[str]:
 
 
 def test_a_version_is_one_line_and_its_text() -> None:
-    assert lines(text_of(VERSION)) == ["v7 /a.md modified by user_ann 2026-11-30 09:21", "", "SI"]
-    assert text_of(replace(VERSION, content=None)) == "v7 /a.md modified by user_ann 2026-11-30 09:21"
+    assert lines(text_of(VERSION)) == ["@7 /a.md modified by user_ann 2026-11-30 09:21", "", "SI"]
+    assert text_of(replace(VERSION, content=None)) == "@7 /a.md modified by user_ann 2026-11-30 09:21"
     assert text_of(REDACTED) == (
-        "v7 (redacted) modified by user_ann 2026-11-30 09:21, redacted by user_ann 2026-11-30 09:25"
+        "@7 (redacted) modified by user_ann 2026-11-30 09:21, redacted by user_ann 2026-11-30 09:25"
     )
 
 
@@ -162,7 +162,7 @@ def test_a_log_shows_versions_with_their_actors() -> None:
     table = lines(text_of([REDACTED, VERSION]))
     assert table[0].split() == ["version", "path", "operation", "size", "by", "time", "id"]
     assert "modified, redacted" in table[2]
-    assert "v7       /a.md  modified" in table[3]
+    assert "@7       /a.md  modified" in table[3]
 
 
 def test_60_of_2000_are_shown_and_it_says_so() -> None:
@@ -247,8 +247,8 @@ def test_times_are_utc_to_the_minute_and_exact_in_the_title() -> None:
 def test_a_static_diff_folds_what_is_equal_and_marks_words() -> None:
     old = "".join(f"line {number}\n" for number in range(40))
     new = old.replace("line 20\n", "line twenty\n").replace("line 39\n", "line 39\nthe end")
-    page = Page(render.diff_html(diff(old, new), "/a.md", "v1 → v2"))
-    assert "/a.md v1 → v2 · +2 −1 in 2 places" in page.text
+    page = Page(render.diff_html(diff(old, new), "/a.md", "@1 → @2"))
+    assert "/a.md @1 → @2 · +2 −1 in 2 places" in page.text
     assert "  ⋯ 17 unchanged lines\n  line 17" in page.text
     assert "- line 20\n+ line twenty\n" in page.text
     assert "  ⋯ 13 unchanged lines\n" in page.text
@@ -259,19 +259,19 @@ def test_a_static_diff_folds_what_is_equal_and_marks_words() -> None:
 
 def test_nothing_that_differs_is_said() -> None:
     assert render.diff_text(diff("a", "a"), "old", "new") == "no difference"
-    page = Page(render.diff_html(diff("a", "a"), "/a.md", "v1 → v2"))
+    page = Page(render.diff_html(diff("a", "a"), "/a.md", "@1 → @2"))
     assert "no difference" in page.text
     assert "pre" not in page.inside
 
 
 def test_a_diff_that_cannot_be_known_is_its_notes() -> None:
-    assert render.diff_text(None, "old", "new", ["v1: gone"]) == "v1: gone"
-    assert "v1: gone" in Page(render.diff_html(None, "/a.md", "v1 → v2", ["v1: gone"])).text
+    assert render.diff_text(None, "old", "new", ["@1: gone"]) == "@1: gone"
+    assert "@1: gone" in Page(render.diff_html(None, "/a.md", "@1 → @2", ["@1: gone"])).text
 
 
 def test_of_a_long_line_the_words_around_a_change_are_shown() -> None:
     old = " ".join(f"word{number}" for number in range(5_000))
-    page = Page(render.diff_html(diff(old, old.replace("word4000 ", "other ")), "/a.md", "v1 → v2"))
+    page = Page(render.diff_html(diff(old, old.replace("word4000 ", "other ")), "/a.md", "@1 → @2"))
     assert page.inside["ins"] == ["other"]
     assert "word3999 other word4001" in page.text
     assert len(page.text) < 2_000
@@ -279,7 +279,7 @@ def test_of_a_long_line_the_words_around_a_change_are_shown() -> None:
 
 def test_a_diff_that_has_no_room_says_how_much_is_shown() -> None:
     old = "".join(f"{number}\n" for number in range(5_000))
-    page = Page(render.diff_html(diff(old, ""), "/a.md", "v1 → v2"))
+    page = Page(render.diff_html(diff(old, ""), "/a.md", "@1 → @2"))
     assert " of 5,000 lines shown" in page.text
     text = lines(render.diff_text(diff(old, ""), "old", "new"))
     assert len(text) == 60
