@@ -384,7 +384,7 @@ def test_fault_45_a_saved_notebook_reads_well_without_a_kernel(dsn: str, tmp_pat
     book = v4.new_notebook(cells=[v4.new_code_cell(cell) for cell in cells])
     manager = KernelManager(transport="ipc", connection_file=f"{tmp_path}/kernel.json")
     client = NotebookClient(book, km=manager, timeout=120, resources={"metadata": {"path": str(tmp_path)}})
-    client.execute(env=kernel_environment(tmp_path, MEMKERNEL_DSN=dsn))
+    client.execute(env=kernel_environment(tmp_path, MEMKERNEL_DSN=dsn), cleanup_kc=True)
     nbformat.validate(book)
     assert "widgets" not in book.metadata
     page: str = HTMLExporter().from_notebook_node(book)[0]
