@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from memkernel import ids
 from memkernel.errors import InvalidInputError, PreconditionFailedError, StoreArchivedError
@@ -32,8 +32,7 @@ _SIZE_AND_TIME: Final = Struct("!iiiq")
 _TIME: Final = Struct("!iq")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A change that was checked: the bytes that its path shall hold (None: nothing)."""
 
     path: str
@@ -42,8 +41,7 @@ class Wanted:
     expect: bytes | Absent | None
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """What is at a path now."""
 
     memory_id: str
@@ -51,8 +49,7 @@ class Head:
     ordinal: int
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(NamedTuple):
     """What a change comes to; `position` is its place in the batch."""
 
     position: int
@@ -62,8 +59,7 @@ class Decided:
     ordinal: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Store:
+class _Store(NamedTuple):
     """The store under its lock."""
 
     id: str

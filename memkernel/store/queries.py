@@ -215,8 +215,8 @@ VERSION_AT_TIME: Final = planned(
 
 BATCH_BEGIN: Final = planned("SELECT * FROM memkernel.batch_begin($1::text)")
 BATCH_HEADS: Final = planned(
-    "SELECT m.path, m.id, m.content_sha256, v.ordinal "
-    f"FROM memkernel.memories m JOIN {_CONTENT} WHERE m.memory_store_id = $1::text AND m.path = ANY ($2::text[])"
+    "SELECT path, id, content_sha256, ordinal FROM memkernel.memories "
+    "WHERE memory_store_id = $1::text AND path = ANY ($2::text[])"
 )
 BATCH_COPY: Final = (
     "COPY memkernel.memory_versions (workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path, "

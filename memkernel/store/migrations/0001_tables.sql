@@ -31,13 +31,14 @@ CREATE TABLE memkernel.memories (
     id text COLLATE "C" NOT NULL,
     path text COLLATE "C" NOT NULL,
     memory_version_id text COLLATE "C" NOT NULL,
+    ordinal integer NOT NULL,  -- of that version: the next one need not look it up
     content_sha256 bytea NOT NULL,
     content_size_bytes integer NOT NULL,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
     CONSTRAINT memories_pkey PRIMARY KEY (memory_store_id, id),
     CONSTRAINT memories_path_unique UNIQUE (memory_store_id, path)
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 50);  -- a batch may rewrite every row of a page
 
 CREATE TABLE memkernel.memory_versions (
     workspace_id text COLLATE "C" NOT NULL DEFAULT 'default',
@@ -64,7 +65,7 @@ CREATE TABLE memkernel.memory_versions (
 -- Texts are not compressed (pglz costs three times as much at 100 KB, and the wheel has no lz4).
 ALTER TABLE memkernel.memory_versions ALTER COLUMN content SET STORAGE EXTERNAL;
 
-CREATE INDEX memory_versions_lineage ON memkernel.memory_versions (memory_store_id, memory_id, seq);
+CREATE INDEX memory_versions_lineage ON memkernel.memory_versions (memory_id, seq);
 CREATE INDEX memory_versions_actor ON memkernel.memory_versions (memory_store_id, created_by_id, seq);
 -- Nearly every version is 'modified': the index on seq finds those. Time needs no index, for it grows with seq
 -- (memkernel.seq_at).

@@ -30,10 +30,10 @@ BEGIN
         change.workspace_id, p_store, p_version, change.seq, 1, p_memory, 'created', p_path,
         p_content, p_sha256, octet_length(p_content), change.moment, p_actor_type, p_actor);
     INSERT INTO memkernel.memories (
-        workspace_id, memory_store_id, id, path, memory_version_id,
+        workspace_id, memory_store_id, id, path, memory_version_id, ordinal,
         content_sha256, content_size_bytes, created_at, updated_at)
     VALUES (
-        change.workspace_id, p_store, p_memory, p_path, p_version,
+        change.workspace_id, p_store, p_memory, p_path, p_version, 1,
         p_sha256, octet_length(p_content), change.moment, change.moment)
     RETURNING * INTO head;
     IF p_run IS NOT NULL THEN
@@ -51,23 +51,24 @@ DECLARE
     head memkernel.memories;
     nothing text;
 BEGIN
-    INSERT INTO memkernel.memory_versions (
-        workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path,
-        content, content_sha256, content_size_bytes, created_at, created_by_type, created_by_id)
-    SELECT
-        now_there.workspace_id, p_store, p_version, p_seq, before.ordinal + 1, p_memory, 'modified',
-        coalesce(p_path, now_there.path), coalesce(p_content, before.content), coalesce(p_sha256, before.content_sha256),
-        coalesce(octet_length(p_content), before.content_size_bytes), p_moment, p_actor_type, p_actor
-    FROM memkernel.memories now_there
-    JOIN memkernel.memory_versions before ON before.memory_store_id = p_store AND before.id = now_there.memory_version_id
-    WHERE now_there.memory_store_id = p_store AND now_there.id = p_memory;
+    IF p_content IS NULL THEN
+        SELECT before.content INTO p_content FROM memkernel.memories now_there
+        JOIN memkernel.memory_versions before
+            ON before.memory_store_id = p_store AND before.id = now_there.memory_version_id
+        WHERE now_there.memory_store_id = p_store AND now_there.id = p_memory;
+    END IF;
     UPDATE memkernel.memories SET
-        path = coalesce(p_path, path), memory_version_id = p_version,
-        content_sha256 = coalesce(p_sha256, content_sha256),
-        content_size_bytes = coalesce(octet_length(p_content), content_size_bytes),
+        path = coalesce(p_path, path), memory_version_id = p_version, ordinal = ordinal + 1,
+        content_sha256 = coalesce(p_sha256, content_sha256), content_size_bytes = octet_length(p_content),
         updated_at = p_moment
     WHERE memory_store_id = p_store AND id = p_memory
     RETURNING * INTO head;
+    INSERT INTO memkernel.memory_versions (
+        workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path,
+        content, content_sha256, content_size_bytes, created_at, created_by_type, created_by_id)
+    VALUES (
+        head.workspace_id, p_store, p_version, p_seq, head.ordinal, p_memory, 'modified', head.path,
+        p_content, head.content_sha256, head.content_size_bytes, p_moment, p_actor_type, p_actor);
     IF p_run IS NOT NULL THEN
         nothing := memkernel.note_cause(p_store, p_seq, 1, p_run, p_tool_use);
     END IF;
@@ -80,18 +81,16 @@ CREATE FUNCTION memkernel.end_lineage(
     p_version text, p_actor_type text, p_actor text, p_run text, p_tool_use text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
+    head memkernel.memories;
     nothing text;
 BEGIN
+    DELETE FROM memkernel.memories WHERE memory_store_id = p_store AND id = p_memory RETURNING * INTO head;
     INSERT INTO memkernel.memory_versions (
         workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path,
         created_at, created_by_type, created_by_id)
-    SELECT
-        now_there.workspace_id, p_store, p_version, p_seq, before.ordinal + 1, p_memory, 'deleted', now_there.path,
-        p_moment, p_actor_type, p_actor
-    FROM memkernel.memories now_there
-    JOIN memkernel.memory_versions before ON before.memory_store_id = p_store AND before.id = now_there.memory_version_id
-    WHERE now_there.memory_store_id = p_store AND now_there.id = p_memory;
-    DELETE FROM memkernel.memories WHERE memory_store_id = p_store AND id = p_memory;
+    VALUES (
+        head.workspace_id, p_store, p_version, p_seq, head.ordinal + 1, p_memory, 'deleted', head.path,
+        p_moment, p_actor_type, p_actor);
     IF p_run IS NOT NULL THEN
         nothing := memkernel.note_cause(p_store, p_seq, 1, p_run, p_tool_use);
     END IF;

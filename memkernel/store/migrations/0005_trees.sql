@@ -40,16 +40,12 @@ BEGIN
         workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path,
         created_at, created_by_type, created_by_id)
     SELECT
-        ended.workspace_id, p_store, p_versions[ended.n], change.seq + ended.n, before.ordinal + 1, ended.id, 'deleted',
+        ended.workspace_id, p_store, p_versions[ended.n], change.seq + ended.n, ended.ordinal + 1, ended.id, 'deleted',
         ended.path, change.moment, p_actor_type, p_actor
     FROM (
         SELECT *, row_number() OVER (ORDER BY path) AS n FROM memkernel.memories
         WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0'
-    ) ended
-    CROSS JOIN LATERAL (
-        SELECT ordinal FROM memkernel.memory_versions
-        WHERE memory_store_id = p_store AND id = ended.memory_version_id LIMIT 1
-    ) before;
+    ) ended;
     DELETE FROM memkernel.memories
     WHERE memory_store_id = p_store AND path > p_path || '/' AND path < p_path || '0';
     IF p_run IS NOT NULL THEN
@@ -130,7 +126,7 @@ BEGIN
         workspace_id, memory_store_id, id, seq, ordinal, memory_id, operation, path,
         content, content_sha256, content_size_bytes, created_at, created_by_type, created_by_id)
     SELECT
-        moved.workspace_id, p_store, p_versions[moved.n], change.seq + moved.n, before.ordinal + 1, moved.id, 'modified',
+        moved.workspace_id, p_store, p_versions[moved.n], change.seq + moved.n, moved.ordinal + 1, moved.id, 'modified',
         p_new || substr(moved.path, length(p_old) + 1),
         before.content, before.content_sha256, before.content_size_bytes, change.moment, p_actor_type, p_actor
     FROM (
@@ -138,11 +134,11 @@ BEGIN
         WHERE memory_store_id = p_store AND path > p_old || '/' AND path < p_old || '0'
     ) moved
     CROSS JOIN LATERAL (
-        SELECT ordinal, content, content_sha256, content_size_bytes FROM memkernel.memory_versions
+        SELECT content, content_sha256, content_size_bytes FROM memkernel.memory_versions
         WHERE memory_store_id = p_store AND id = moved.memory_version_id LIMIT 1
     ) before;
     UPDATE memkernel.memories head SET
-        path = moved.path, memory_version_id = moved.id, updated_at = moved.created_at
+        path = moved.path, memory_version_id = moved.id, ordinal = moved.ordinal, updated_at = moved.created_at
     FROM memkernel.memory_versions moved
     WHERE moved.memory_store_id = p_store AND moved.seq > change.seq
         AND head.memory_store_id = p_store AND head.id = moved.memory_id;

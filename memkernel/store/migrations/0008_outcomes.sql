@@ -14,7 +14,7 @@ LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(memkernel.lock_key(p_store));
     RETURN QUERY
-        SELECT made.workspace_id, made.memory_store_id, made.memory_id, made.path, made.id,
+        SELECT made.workspace_id, made.memory_store_id, made.memory_id, made.path, made.id, made.ordinal,
                made.content_sha256, made.content_size_bytes, first.created_at, made.created_at
         FROM memkernel.memory_versions made
         JOIN memkernel.memory_versions first

@@ -59,16 +59,18 @@ BEGIN
         AND head.memory_store_id = p_store AND head.id = version.memory_id;
     GET DIAGNOSTICS deleted = ROW_COUNT;
     UPDATE memkernel.memories head SET
-        memory_version_id = version.id, content_sha256 = version.content_sha256,
+        memory_version_id = version.id, ordinal = version.ordinal, content_sha256 = version.content_sha256,
         content_size_bytes = version.content_size_bytes, updated_at = version.created_at
     FROM memkernel.memory_versions version
     WHERE version.memory_store_id = p_store AND version.seq > p_after_seq AND version.operation = 'modified'
         AND head.memory_store_id = p_store AND head.id = version.memory_id;
     GET DIAGNOSTICS modified = ROW_COUNT;
     INSERT INTO memkernel.memories (
-        workspace_id, memory_store_id, id, path, memory_version_id,
+        workspace_id, memory_store_id, id, path, memory_version_id, ordinal,
         content_sha256, content_size_bytes, created_at, updated_at)
-    SELECT workspace_id, memory_store_id, memory_id, path, id, content_sha256, content_size_bytes, created_at, created_at
+    SELECT
+        workspace_id, memory_store_id, memory_id, path, id, ordinal,
+        content_sha256, content_size_bytes, created_at, created_at
     FROM memkernel.memory_versions
     WHERE memory_store_id = p_store AND seq > p_after_seq AND operation = 'created';
     GET DIAGNOSTICS created = ROW_COUNT;
