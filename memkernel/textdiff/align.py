@@ -25,8 +25,8 @@ from memkernel.textdiff.runs import Block, Run, T, run_length
 from memkernel.textdiff.settle import settled
 
 EXACT_CELLS: Final = 1 << 26
-WINDOW: Final = 1_024
-KEPT: Final = 1_792  # of a window's old and new elements together
+WINDOW: Final = 768
+KEPT: Final = 1_344  # of a window's old and new elements together
 ELEMENTS_PER_ANCHOR: Final = 64
 
 
