@@ -338,7 +338,7 @@ def test_unknown_options_are_refused_at_once(database: Database, store_id: str) 
         (DatabaseUnavailableError(saved=None), CREATE, UNKNOWN_WHETHER_SAVED),
         (DatabaseUnavailableError(saved=None), VIEW, NOTHING_CHANGED),
         (StoreNotFoundError("memstore_gone"), CREATE, NOTHING_CHANGED),
-        (OSError(2, "No such file or directory", "/root/secret"), CREATE, UNKNOWN_WHETHER_SAVED),
+        (OSError(2, "No such file or directory", "/srv/secret"), CREATE, UNKNOWN_WHETHER_SAVED),
         (RuntimeError("SELECT * FROM memkernel.memories"), VIEW, NOTHING_CHANGED),
         (TypeError("Notes.create returned int; the answer for the model is a str"), CREATE, UNKNOWN_WHETHER_SAVED),
     ],

@@ -145,7 +145,7 @@ MOUNTINFO = """\
 31 22 0:45 / /mnt/c rw - 9p drvfs rw,aname=drvfs;path=C:
 32 22 0:46 / /mnt/my\\040drive rw - fuse.google-drive-ocamlfuse x rw
 33 30 8:1 / /home/ann/fast rw - xfs /dev/sdb1 rw
-34 22 0:47 / /root/fuse-ish rw - fuseblk /dev/sdc1 rw
+34 22 0:47 / /srv/fuse-ish rw - fuseblk /dev/sdc1 rw
 """
 MOUNT = """\
 /dev/disk3s1s1 on / (apfs, sealed, local, read-only, journaled)
@@ -162,7 +162,7 @@ MOUNT = """\
         ("/home/ann/fast/memkernel", "xfs", False),
         ("/mnt/c/Users/ann", "9p", True),
         ("/mnt/my drive/x", "fuse.google-drive-ocamlfuse", True),
-        ("/root/fuse-ish", "fuseblk", True),
+        ("/srv/fuse-ish", "fuseblk", True),
     ],
 )
 def test_a_poor_disk_is_known_by_its_kind(monkeypatch: pytest.MonkeyPatch, path: str, kind: str, is_poor: bool) -> None:
