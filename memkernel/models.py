@@ -9,11 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import ClassVar, Final, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 ActorType = Literal["api_actor", "session_actor", "user_actor", "service_account_actor"]
 Operation = Literal["created", "modified", "deleted"]
 View = Literal["basic", "full"]
+Access = Literal["read_write", "read_only"]
+SessionStatus = Literal["rescheduling", "running", "idle", "terminated"]
+CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "out_of_memory"]
+ConflictPolicy = Literal["error", "merge"]
 
 T = TypeVar("T")
 
@@ -144,6 +148,157 @@ class Change:
     expect: str | Absent | None = None
 
 
+# -- sessions (CONTRACT C) -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentParams:
+    """A store that a new session shall attach (CONTRACT C.2). `instructions`: at most 4,096 characters."""
+
+    memory_store_id: str
+    access: Access | None = None
+    instructions: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A session's `memory_store` resource: a snapshot from when the session was made (CONTRACT C.3, C.4)."""
+
+    type: ClassVar[Literal["memory_store"]] = "memory_store"
+    memory_store_id: str
+    name: str
+    description: str
+    access: Access
+    instructions: str | None
+    mount_path: str
+
+    @property
+    def slug(self) -> str:
+        """The last segment of `mount_path`: the name of the store's folder."""
+        return self.mount_path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """A session: who writes (`session_actor`, its id), and to which stores. `resources` in the order given."""
+
+    type: ClassVar[Literal["session"]] = "session"
+    id: str
+    title: str | None
+    metadata: dict[str, str]
+    status: SessionStatus
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None
+    resources: tuple[Attachment, ...]
+
+
+# -- what a cell in a sandbox did (SANDBOX.md, Decisions 19 and 20) ---------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CellError:
+    """An exception that the cell's code let through, as Jupyter's `error` message has it."""
+
+    ename: str
+    evalue: str
+    traceback: tuple[str, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """What a cell did, whatever that was; `report` says what became of its files.
+
+    `outputs` are nbformat's outputs as far as they may leave a sandbox; `stdout` and `stderr` are their streams
+    together, `result` the text of the last expression. `exit_code` is bash's. `notes` are sentences for the person:
+    a state that was lost, a limit that was hit, an output that was dropped.
+    """
+
+    status: CellStatus
+    stdout: str = field(repr=False)
+    stderr: str = field(repr=False)
+    result: str | None
+    outputs: tuple[dict[str, Any], ...] = field(repr=False)
+    error: CellError | None
+    exit_code: int | None
+    duration_s: float
+    notes: tuple[str, ...] = ()
+    report: SyncReport | None = field(default=None, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the code ran to its end without an error, and all that it wrote is saved."""
+        return self.status == "ok" and (self.report is None or self.report.ok)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFile:
+    """A file that no memory can be; it stays in the mount and is looked at again once it changes."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SyncConflict:
+    """A change that was not saved; `rejected_id` names the text that was put aside (None: a deletion)."""
+
+    path: str
+    reason: str
+    rejected_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Deletions that would have emptied a mount: the files were restored (SANDBOX.md, Decision 15)."""
+
+    memory_store_id: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReport:
+    """What one sync did for one mounted store.
+
+    `created`, `modified`, `deleted` and `merged` are the versions that were made, without contents; `pulled` the
+    paths whose files were brought up to the store; `trouble` why nothing could be synced (all is kept).
+    """
+
+    memory_store_id: str
+    name: str
+    mount_path: str
+    created: tuple[MemoryVersion, ...] = ()
+    modified: tuple[MemoryVersion, ...] = ()
+    deleted: tuple[MemoryVersion, ...] = ()
+    merged: tuple[MemoryVersion, ...] = ()
+    pulled: tuple[str, ...] = ()
+    refused: tuple[RefusedFile, ...] = ()
+    conflicts: tuple[SyncConflict, ...] = ()
+    held_back: HeldBack | None = None
+    notes: tuple[str, ...] = ()
+    trouble: Exception | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every legal file of the mount is what the store holds."""
+        return not self.conflicts and self.held_back is None and self.trouble is None
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What one sync did, a StoreReport for each mounted store."""
+
+    stores: tuple[StoreReport, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether all stores are."""
+        return all(store.ok for store in self.stores)
+
+
+# -- listings, limits, settings ----------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
     """One page of a listing. `next_page` is the token of the next one, None on the last."""
@@ -175,4 +330,11 @@ class Settings:
     api_base_url: str | None = None
     model: str | None = None
     demo: bool = False
+    sandbox_image: str | None = None
+    docker_host: str | None = None
+    docker_context: str | None = None
+    docker_config: str | None = None
+    docker_api_version: str | None = None
+    docker_tls_verify: bool = False
+    docker_cert_path: str | None = None
     limits: Limits = field(default_factory=Limits)

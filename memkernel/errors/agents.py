@@ -1,0 +1,42 @@
+"""The tool and the agent."""
+
+from __future__ import annotations
+
+from memkernel.errors.root import MemkernelError
+
+
+class MemoryToolError(MemkernelError):
+    """What the model is told: one sentence of the protocol (CONTRACT A.4), nothing of the machine."""
+
+
+class AgentError(MemkernelError):
+    """An agent cannot run, or its run was cut off."""
+
+
+class UnsupportedClientError(AgentError):
+    """The client given is no Anthropic client, or an asynchronous one; `use` names the one to take then."""
+
+    def __init__(self, client: object, *, use: str = "") -> None:
+        kind = f"{type(client).__module__}.{type(client).__qualname__}"
+        super().__init__(
+            f"{kind} is asynchronous, and an agent's loop is not" if use else f"{kind} is no Anthropic client",
+            hint=f"Pass {use}(…) instead." if use else "Pass anthropic.Anthropic(), or a client of its family.",
+        )
+        self.client = client
+
+
+class NoApiKeyError(AgentError):
+    """A model was asked for and there is no key."""
+
+    def __init__(self) -> None:
+        super().__init__("ANTHROPIC_API_KEY is not set", hint='Set it, or use model="scripted", which needs none.')
+
+
+class ModelRequestError(AgentError):
+    """The model's API refused a request, or did not answer; `status_code` is None where there was no answer."""
+
+    def __init__(
+        self, message: str, *, hint: str, status_code: int | None = None, request_id: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status_code, self.request_id = status_code, request_id

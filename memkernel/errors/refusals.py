@@ -1,0 +1,67 @@
+"""The rules say no."""
+
+from __future__ import annotations
+
+from memkernel.errors.root import MemkernelError
+
+
+class RefusedError(MemkernelError):
+    """The rules of the store forbid it."""
+
+
+class StoreArchivedError(RefusedError):
+    """The store is archived, and so read-only (CONTRACT B.4)."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            f"memory store {store} is archived: it can be read, not written", hint="Write to another store."
+        )
+        self.store = store
+
+
+class StoreAttachedError(RefusedError):
+    """The store is attached to a session, and so cannot be deleted (CONTRACT B.3)."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(f"memory store {store} is attached to a session", hint="Delete the session first.")
+        self.store = store
+
+
+class CapacityError(RefusedError):
+    """The store holds as many memories as it may (CONTRACT B.5)."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"the memory store is full: {limit:,} memories", hint="Delete some first; edits still work.")
+        self.limit = limit
+
+
+class HeadRedactionError(RefusedError):
+    """The head of a live memory cannot be redacted (CONTRACT B.10)."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(f"{version} is the current text of a live memory", hint="Edit or delete the memory first.")
+        self.version = version
+
+
+class RedactedError(RefusedError):
+    """The version's text was erased."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(f"{version} was redacted: its text is gone", hint="Choose another version.")
+        self.version = version
+
+
+class HistoryPrunedError(RefusedError):
+    """The history asked for was pruned (CONTRACT 0.3, row 18)."""
+
+    def __init__(self, pruned_through_seq: int) -> None:
+        super().__init__(f"history up to seq {pruned_through_seq} was pruned", hint="Ask for a later moment.")
+        self.pruned_through_seq = pruned_through_seq
+
+
+class QueryRefusedError(RefusedError):
+    """A query that could write, read files, reach out, or is not exactly one statement."""
+
+
+class NotConfirmedError(RefusedError):
+    """What cannot be undone was not confirmed by a person."""

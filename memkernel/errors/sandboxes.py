@@ -1,0 +1,72 @@
+"""The sandbox: its engine, its image, its mounts, and what could not be synced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from memkernel.errors.conflicts import PreconditionFailedError
+from memkernel.errors.root import MemkernelError
+
+
+class SandboxError(MemkernelError):
+    """A sandbox cannot do what was asked. A cell that fails is no error: its result says so."""
+
+
+class EngineNotFoundError(SandboxError):
+    """No Docker engine answers; `tried` lists where it was looked for, each with what was wrong."""
+
+    def __init__(self, tried: Sequence[str] = ()) -> None:
+        where = f" ({'; '.join(tried)})" if tried else ""
+        super().__init__(
+            f"no Docker engine answers{where}",
+            hint="Start Docker, or use `--backend local`, which does not isolate the code from this machine.",
+        )
+        self.tried = tuple(tried)
+
+
+class EngineError(SandboxError):
+    """The Docker engine refused, or went away."""
+
+
+class ImageError(SandboxError):
+    """The sandbox's image is not there, cannot be built, or lacks what a kernel needs."""
+
+    def __init__(self, image: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"image {image}: {reason}", hint=hint)
+        self.image = image
+
+
+class MountError(SandboxError):
+    """A folder cannot be mounted, or the sandbox does not see it as it is here."""
+
+    def __init__(self, path: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(f"{path} cannot be mounted: {reason}", hint=hint)
+        self.path = path
+
+
+class SandboxClosedError(SandboxError):
+    """The sandbox was stopped, or its container was removed."""
+
+    def __init__(self, message: str = "the sandbox is not running") -> None:
+        super().__init__(message, hint="`%sandbox start` starts a new one; what was saved is in the store.")
+
+
+class SyncError(MemkernelError):
+    """A mount cannot be synced; what lies in it is kept."""
+
+
+class SyncConflictError(PreconditionFailedError):
+    """Files of a mount were changed in the store meanwhile; their texts were put aside (CONTRACT 0.3, row 11).
+
+    `report` is the SyncReport, `result` the CellResult of the cell that wrote them (None after a mere sync).
+    """
+
+    def __init__(self, paths: Sequence[str], report: Any = None, result: Any = None) -> None:
+        MemkernelError.__init__(
+            self,
+            f"not saved, because the store has changed: {', '.join(paths)}",
+            hint="`%sandbox changes` shows both texts; `%sandbox resolve PATH mine|theirs|both` settles one.",
+        )
+        self.path, self.expected, self.actual = paths[0], None, None
+        self.report, self.result = report, result

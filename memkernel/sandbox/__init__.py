@@ -1,0 +1,1 @@
+"""Where untrusted cells run. The only code that knows Docker; it knows no store."""

@@ -1,0 +1,1 @@
+"""A directory on disk <-> one memory store (CONTRACT D). Knows no Docker."""
