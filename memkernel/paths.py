@@ -10,6 +10,9 @@ from memkernel.errors import InvalidPathError
 
 MAX_PATH_BYTES: Final = 1_024
 MAX_SEGMENTS: Final = 20
+MOUNT_ROOT: Final = "/mnt/memory"
+
+_MAX_FOLDER_BYTES: Final = 255
 
 _PLAIN: Final = re.compile(r"(?:/[A-Za-z0-9_~@+=,:;!#$&'()\[\]{}^ -][A-Za-z0-9._~@+=,:;!#$&'()\[\]{}^ -]*){1,20}")
 _FORBIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs"})
@@ -82,3 +85,14 @@ def overlap(one: str, other: str) -> bool:
 def slug(store_name: str) -> str:
     """The name's folder below /mnt/memory (CONTRACT C.5); `""` where no ASCII letter or digit is left."""
     return re.sub(r"[^a-z0-9]+", "-", store_name.lower()).strip("-")
+
+
+def mount_slug(store_name: str, store_id: str) -> str:
+    """The store's folder below `MOUNT_ROOT`: its name's slug; its id's where that is empty, or no folder's name."""
+    found = slug(store_name)
+    return found if 0 < len(found) <= _MAX_FOLDER_BYTES else slug(store_id)
+
+
+def mount_path(store_name: str, store_id: str) -> str:
+    """Where a session that attaches the store mounts it (CONTRACT C.5)."""
+    return f"{MOUNT_ROOT}/{mount_slug(store_name, store_id)}"

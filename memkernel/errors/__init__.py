@@ -21,7 +21,7 @@
     │   └── AlreadyExistsError                      .name
     ├── RefusedError                            the rules of the store say no
     │   ├── StoreArchivedError                      .store
-    │   ├── StoreAttachedError                      .store
+    │   ├── StoreAttachedError                      .store .sessions
     │   ├── CapacityError                           .limit
     │   ├── HeadRedactionError                      .version
     │   ├── RedactedError                           .version
@@ -42,6 +42,7 @@
     │   ├── ImageError                              .image
     │   ├── MountError                              .path
     │   └── SandboxClosedError
+    ├── CellFailedError                         .result of a `%%sandbox` cell
     ├── SyncError                               a mount cannot be synced; what lies in it is kept
     ├── MemoryToolError                         one sentence that the model can act on
     └── AgentError
@@ -88,6 +89,7 @@ from memkernel.errors.refusals import RefusedError as RefusedError
 from memkernel.errors.refusals import StoreArchivedError as StoreArchivedError
 from memkernel.errors.refusals import StoreAttachedError as StoreAttachedError
 from memkernel.errors.root import MemkernelError as MemkernelError
+from memkernel.errors.sandboxes import CellFailedError as CellFailedError
 from memkernel.errors.sandboxes import EngineError as EngineError
 from memkernel.errors.sandboxes import EngineNotFoundError as EngineNotFoundError
 from memkernel.errors.sandboxes import ImageError as ImageError

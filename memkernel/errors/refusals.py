@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from memkernel.errors.root import MemkernelError
 
 
@@ -10,21 +12,25 @@ class RefusedError(MemkernelError):
 
 
 class StoreArchivedError(RefusedError):
-    """The store is archived, and so read-only (CONTRACT B.4)."""
+    """The store is archived, and so read-only, and attached to no new session (CONTRACT B.4)."""
 
-    def __init__(self, store: str) -> None:
-        super().__init__(
-            f"memory store {store} is archived: it can be read, not written", hint="Write to another store."
-        )
+    def __init__(self, store: str, *, attaching: bool = False) -> None:
+        may_not = "no session can attach it" if attaching else "it can be read, not written"
+        hint = "Attach another store." if attaching else "Write to another store."
+        super().__init__(f"memory store {store} is archived: {may_not}", hint=hint)
         self.store = store
 
 
 class StoreAttachedError(RefusedError):
-    """The store is attached to a session, and so cannot be deleted (CONTRACT B.3)."""
+    """The store is attached to sessions that have not ended, and so cannot be deleted (CONTRACT B.3)."""
 
-    def __init__(self, store: str) -> None:
-        super().__init__(f"memory store {store} is attached to a session", hint="Delete the session first.")
-        self.store = store
+    def __init__(self, store: str, sessions: Sequence[str]) -> None:
+        which = f"session {sessions[0]}" if len(sessions) == 1 else f"{len(sessions):,} sessions"
+        super().__init__(
+            f"memory store {store} is attached to {which}",
+            hint="Stop the sandbox with `%sandbox stop`, or end the session with `memkernel session end`.",
+        )
+        self.store, self.sessions = store, tuple(sessions)
 
 
 class CapacityError(RefusedError):

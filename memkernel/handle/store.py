@@ -52,7 +52,7 @@ class Store:
     @property
     def slug(self) -> str:
         """The name of its folder under /mnt/memory, also good for `%memory use` (CONTRACT C.5)."""
-        return paths.slug(self.name) or paths.slug(self.id)
+        return paths.mount_slug(self.name, self.id)
 
     def __repr__(self) -> str:
         return f"<memkernel.Store {self.slug} {self.id}>"

@@ -50,7 +50,7 @@ def row_of(record: object) -> Mapping[str, object]:
 def _(record: MemoryStore) -> Mapping[str, object]:
     return {
         "name": record.name,
-        "slug": code(paths.slug(record.name) or paths.slug(record.id)),
+        "slug": code(paths.mount_slug(record.name, record.id)),
         "memories": record.memory_count,
         "changes": record.head_seq,
         "created": moment(record.created_at),

@@ -85,7 +85,7 @@ def _(thing: MemoryStore) -> str:
 
 
 def _store_facts(store: MemoryStore) -> Iterator[tuple[str, object]]:
-    yield "slug", code(paths.slug(store.name) or paths.slug(store.id))
+    yield "slug", code(paths.mount_slug(store.name, store.id))
     if store.description:
         yield "description", store.description
     yield "memories", store.memory_count

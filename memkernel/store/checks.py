@@ -4,41 +4,48 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, cast
 
 from memkernel import content as contents
 from memkernel import paths
 from memkernel.errors import InvalidContentError, InvalidInputError, InvalidPathError
-from memkernel.models import ABSENT, Absent, Actor, Cause, View
+from memkernel.models import ABSENT, Absent, Actor, AttachmentParams, Cause, SessionStatus, View
 
 MAX_NAME_CHARS: Final = 255
 MAX_DESCRIPTION_CHARS: Final = 1_024
 MAX_METADATA_PAIRS: Final = 16
 MAX_METADATA_KEY_CHARS: Final = 64
 MAX_METADATA_VALUE_CHARS: Final = 512
+MAX_TITLE_CHARS: Final = 255
+MAX_INSTRUCTIONS_CHARS: Final = 4_096
 MAX_PAGE: Final = 100
 MAX_FULL_PAGE: Final = 20
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_STATUSES: Final = ("rescheduling", "running", "idle", "terminated")
 _ACTOR_TYPES: Final = ("api_actor", "session_actor", "user_actor", "service_account_actor")
 
 
 def name(value: object) -> str:
     """A store's name: 1-255 characters, no control characters."""
-    text = _storable("name", value)
-    if not 1 <= len(text) <= MAX_NAME_CHARS:
-        raise InvalidInputError(f"name has {len(text):,} characters; a name has 1 to {MAX_NAME_CHARS}")
+    return _named("name", value, MAX_NAME_CHARS)
+
+
+def _named(field: str, value: object, most: int) -> str:
+    text = storable(field, value)
+    if not 1 <= len(text) <= most:
+        raise InvalidInputError(f"{field} has {len(text):,} characters; a {field} has 1 to {most}")
     for character in text:
         if unicodedata.category(character) == "Cc":
-            raise InvalidInputError(f"name holds the control character U+{ord(character):04X}")
+            raise InvalidInputError(f"{field} holds the control character U+{ord(character):04X}")
     return text
 
 
 def description(value: object) -> str:
     """A store's description: at most 1,024 characters."""
-    text = _storable("description", value)
+    text = storable("description", value)
     if len(text) > MAX_DESCRIPTION_CHARS:
         raise InvalidInputError(f"description has {len(text):,} characters, the limit is {MAX_DESCRIPTION_CHARS:,}")
     return text
@@ -63,7 +70,7 @@ def metadata_patch(value: object) -> dict[str, str | None]:
 
 
 def _metadata_key(value: object) -> str:
-    key = _storable("metadata: a key", value)
+    key = storable("metadata: a key", value)
     if not 1 <= len(key) <= MAX_METADATA_KEY_CHARS:
         raise InvalidInputError(f"metadata: a key has {len(key):,} characters; keys have 1 to {MAX_METADATA_KEY_CHARS}")
     return key
@@ -72,7 +79,7 @@ def _metadata_key(value: object) -> str:
 def _metadata_value(value: object) -> str | None:
     if value is None:
         return None
-    text = _storable("metadata: a value", value)
+    text = storable("metadata: a value", value)
     if len(text) > MAX_METADATA_VALUE_CHARS:
         raise InvalidInputError(
             f"metadata: a value has {len(text):,} characters, the limit is {MAX_METADATA_VALUE_CHARS}"
@@ -80,7 +87,7 @@ def _metadata_value(value: object) -> str | None:
     return text
 
 
-def _storable(what: str, value: object) -> str:
+def storable(what: str, value: object) -> str:
     """A text that PostgreSQL can hold."""
     if not isinstance(value, str):
         raise InvalidInputError(f"{what} is a string, not {_kind(value)}")
@@ -187,7 +194,7 @@ def actor(value: object) -> tuple[str, str]:
     """An actor's type and id."""
     if not isinstance(value, Actor):
         raise InvalidInputError(f"actor is an Actor, not {_kind(value)}")
-    ident = _storable("actor: the id", value.id)
+    ident = storable("actor: the id", value.id)
     if not ident:
         raise InvalidInputError("actor: the id is empty")
     return one_of("actor: the type", value.type, _ACTOR_TYPES), ident
@@ -214,7 +221,7 @@ def cause(value: object) -> tuple[str | None, str | None]:
         return None, None
     if not isinstance(value, Cause):
         raise InvalidInputError(f"cause is a Cause, not {_kind(value)}")
-    return _storable("cause: run_id", value.run_id), _storable("cause: tool_use_id", value.tool_use_id)
+    return storable("cause: run_id", value.run_id), storable("cause: tool_use_id", value.tool_use_id)
 
 
 def moment(field: str, value: object) -> datetime | None:
@@ -224,3 +231,54 @@ def moment(field: str, value: object) -> datetime | None:
     if not isinstance(value, datetime):
         raise InvalidInputError(f"{field} is a datetime, not {_kind(value)}")
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value
+
+
+# -- sessions (CONTRACT C.1, C.2) ------------------------------------------------------------------
+
+
+def title(value: object) -> str:
+    """A session's title: at most 255 characters, no control characters; `""` is none."""
+    return "" if value == "" else _named("title", value, MAX_TITLE_CHARS)
+
+
+def status(value: object) -> SessionStatus:
+    """One of a session's states."""
+    return cast(SessionStatus, one_of("status", value, _STATUSES))
+
+
+def statuses(value: object) -> list[str] | None:
+    """The states that a listing is asked for; None: all."""
+    if value is None:
+        return None
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidInputError(f"statuses is a list of states, not {_kind(value)}")
+    return sorted({status(each) for each in cast(Iterable[object], value)})
+
+
+def attachments(value: object, limit_count: int) -> list[AttachmentParams]:
+    """What a new session shall attach: no store twice, no more than the limit."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidInputError(f"resources is a list of AttachmentParams, not {_kind(cast(object, value))}")
+    items = list(cast(Iterable[object], value))
+    if len(items) > limit_count:
+        raise InvalidInputError(f"resources cannot contain more than {limit_count} memory_store entries")
+    checked: dict[str, AttachmentParams] = {}
+    for index, item in enumerate(items):
+        params = _attachment(f"resources[{index}]", item)
+        if params.memory_store_id in checked:
+            raise InvalidInputError(f"resources[{index}]: memory store {params.memory_store_id} is attached twice")
+        checked[params.memory_store_id] = params
+    return list(checked.values())
+
+
+def _attachment(field: str, value: object) -> AttachmentParams:
+    if not isinstance(value, AttachmentParams):
+        raise InvalidInputError(f"{field} is an AttachmentParams, not {_kind(value)}")
+    store_id, text = storable(f"{field}: memory_store_id", value.memory_store_id), value.instructions
+    access = "read_write" if value.access is None else value.access
+    one_of(f"{field}: access", access, ("read_write", "read_only"))
+    if text is not None and len(storable(f"{field}: instructions", text)) > MAX_INSTRUCTIONS_CHARS:
+        raise InvalidInputError(
+            f"{field}: instructions has {len(text):,} characters, the limit is {MAX_INSTRUCTIONS_CHARS:,}"
+        )
+    return AttachmentParams(store_id, access, text)

@@ -16,6 +16,7 @@ from memkernel.store.memories import Memories
 from memkernel.store.memory_stores import MemoryStores
 from memkernel.store.memory_versions import MemoryVersions
 from memkernel.store.migrate import prepare_schema
+from memkernel.store.sessions import Sessions
 from memkernel.store.translate import translate
 
 
@@ -26,6 +27,7 @@ class Database:
         memory_stores: the stores.
         memories: their memories.
         memory_versions: the versions of those.
+        sessions: the sessions that attach stores.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Database:
         self.memory_stores = MemoryStores(self._contact)
         self.memories = Memories(self._contact, limits)
         self.memory_versions = MemoryVersions(self._contact, limits)
+        self.sessions = Sessions(self._contact, limits)
 
     def open(self) -> None:
         """Connect, and see to it that the schema is there.

@@ -31,7 +31,8 @@ class Unset(Enum):
 UNSET: Final = Unset.UNSET
 """As an argument of an update: leave it as it is."""
 
-_WORKSPACE: Final = "default"
+WORKSPACE: Final = "default"
+"""Whose rows these are; workspaces are told apart by the API alone."""
 
 # Every reading brings one of a few ids.
 _is_id = lru_cache(256)(ids.is_id)
@@ -65,7 +66,7 @@ class MemoryStores:
         """
         store_id = ids.mint("memstore")
         values = (
-            *(_WORKSPACE, store_id, checks.name(name), checks.description(description)),
+            *(WORKSPACE, store_id, checks.name(name), checks.description(description)),
             *(json.dumps(checks.metadata({} if metadata is None else metadata)), bool(unique)),
         )
         return self._repeat(lambda connection: rows.store(connection.run(queries.STORE_CREATE, *values), 0), store_id)
@@ -127,6 +128,7 @@ class MemoryStores:
 
         Raises:
             StoreNotFoundError: there is no such store.
+            StoreAttachedError: a session that has not ended attaches it.
         """
         store_id = known(memory_store_id)
 
@@ -203,11 +205,11 @@ class MemoryStores:
             with connection.transaction():
                 # The slug's lock against other spellings, the name's against `create` with `unique`.
                 for key in (paths.slug(name), name):
-                    connection.run(queries.NAME_LOCK, _WORKSPACE, key)
+                    connection.run(queries.NAME_LOCK, WORKSPACE, key)
                 found = _active(_named(connection, name)) or _active(_slugged(connection, name))
                 if found:
                     return found
-                values = (_WORKSPACE, store_id, name, description, "{}", False)
+                values = (WORKSPACE, store_id, name, description, "{}", False)
                 return _all(connection.run(queries.STORE_CREATE, *values))
 
         return _only(name, self._repeat(work, store_id))
@@ -255,7 +257,7 @@ def _named(connection: StoreConnection, name: str) -> list[MemoryStore]:
 
 def _slugged(connection: StoreConnection, slug: str) -> list[MemoryStore]:
     names = _names(connection)
-    slugged = [store_id for store_id, name in names.items() if (paths.slug(name) or paths.slug(store_id)) == slug]
+    slugged = [store_id for store_id, name in names.items() if paths.mount_slug(name, store_id) == slug]
     return [store for store_id in slugged if (store := _found(connection, store_id))]
 
 

@@ -20,6 +20,11 @@ VERSION: Final = (
     "v.id, v.memory_id, v.seq, v.ordinal, v.operation, v.path, v.content_sha256, v.content_size_bytes, v.created_at, "
     "v.created_by_type, v.created_by_id, v.redacted_at, v.redacted_by_type, v.redacted_by_id"
 )
+SESSION: Final = (
+    "s.id, s.title, s.metadata::text, s.status, s.created_at, s.updated_at, s.archived_at, "
+    "(SELECT json_agg(json_build_array(r.memory_store_id, r.name, r.description, r.access, r.instructions, "
+    "r.mount_path) ORDER BY r.position)::text FROM memkernel.session_resources r WHERE r.session_id = s.id)"
+)
 _CONTENT: Final = "memkernel.memory_versions v ON v.memory_store_id = m.memory_store_id AND v.id = m.memory_version_id"
 
 # -- memory stores: the primary key, memory_stores_newest, memory_stores_name ----------------------
@@ -235,6 +240,35 @@ VERSIONS_BY_ID: Final = planned(
 
 VERSION_RESULT: Final = planned(f"SELECT {MEMORY} FROM memkernel.version_result($1::text, $2::text) m")
 VERSIONS_SAVED: Final = planned("SELECT memkernel.versions_saved($1::text, $2::text[])::bigint")
+
+# -- sessions: the primary key, sessions_newest, session_resources_store -----------------------------
+
+STORES_LOCK: Final = planned(
+    "SELECT id, name, description, archived_at FROM memkernel.lock_stores($1::text, $2::text[])"
+)
+SESSION_CREATE: Final = planned(
+    "SELECT memkernel.session_create($1::text, $2::text, $3::text, $4::text::jsonb, $5::text::jsonb)"
+)
+SESSION_GET: Final = planned(f"SELECT {SESSION} FROM memkernel.sessions s WHERE s.id = $1::text")
+SESSION_UPDATE: Final = planned(
+    f"SELECT {SESSION} FROM memkernel.session_update("
+    "$1::text, $2::text, $3::text::jsonb, $4::text, $5::bigint::integer) s"
+)
+SESSION_ARCHIVE: Final = planned(f"SELECT {SESSION} FROM memkernel.session_archive($1::text) s")
+SESSION_DELETE: Final = planned("SELECT memkernel.session_delete($1::text)")
+_SESSIONS: Final = (
+    f"SELECT {SESSION} FROM memkernel.sessions s WHERE s.workspace_id = 'default' "
+    "AND ($1::boolean OR s.archived_at IS NULL) AND ($2::text[] IS NULL OR s.status = ANY ($2)) "
+    "AND ($3::text IS NULL OR s.id IN "
+    "(SELECT r.session_id FROM memkernel.session_resources r WHERE r.memory_store_id = $3)) "
+    "AND ($4::bigint IS NULL OR (s.created_at, s.id) {0} "
+    "(timestamptz '2000-01-01 00:00Z' + $4 * interval '1 us', $5::text)) "
+    "ORDER BY s.created_at {1}, s.id {1} LIMIT $6::bigint"
+)
+SESSION_LIST: Final = {
+    "desc": planned(_SESSIONS.format("<", "DESC")),
+    "asc": planned(_SESSIONS.format(">", "ASC")),
+}
 
 # -- the whole -------------------------------------------------------------------------------------
 

@@ -9,7 +9,18 @@ from typing import Final, cast
 
 from psycopg import pq
 
-from memkernel.models import Actor, ActorType, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Operation
+from memkernel.models import (
+    Actor,
+    ActorType,
+    Attachment,
+    Memory,
+    MemoryPrefix,
+    MemoryStore,
+    MemoryVersion,
+    Operation,
+    SessionRecord,
+    SessionStatus,
+)
 from memkernel.store.statements import EPOCH
 
 _MEMORY_COLUMNS: Final = 7
@@ -103,6 +114,22 @@ def version(result: pq.abc.PGresult, row: int, store_id: str, content: str | Non
         created_by=_actor(get(row, 9), get(row, 10)),
         redacted_at=None if redacted_at is None else moment(redacted_at),
         redacted_by=_actor(get(row, 12), get(row, 13)),
+    )
+
+
+def session(result: pq.abc.PGresult, row: int) -> SessionRecord:
+    """A row of queries.SESSION."""
+    get = result.get_value
+    title, archived_at = get(row, 1), get(row, 6)
+    return SessionRecord(
+        id=text(get(row, 0)),
+        title=None if title is None else title.decode(),
+        metadata=json.loads(get(row, 2) or b"{}"),
+        status=cast(SessionStatus, text(get(row, 3))),
+        created_at=moment(get(row, 4)),
+        updated_at=moment(get(row, 5)),
+        archived_at=None if archived_at is None else moment(archived_at),
+        resources=tuple(Attachment(*resource) for resource in json.loads(get(row, 7) or b"[]")),
     )
 
 

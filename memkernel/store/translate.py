@@ -20,7 +20,9 @@ from memkernel.errors import (
     PathConflictError,
     PreconditionFailedError,
     RedactedError,
+    SessionNotFoundError,
     StoreArchivedError,
+    StoreAttachedError,
     StoreNotFoundError,
     VersionNotFoundError,
 )
@@ -34,6 +36,7 @@ _REFUSALS: Final[dict[str, Callable[[_Facts, str], MemkernelError]]] = {
     "MK001": lambda facts, _: StoreNotFoundError(facts["store"]),
     "MK002": lambda facts, _: MemoryNotFoundError(facts["memory"]),
     "MK003": lambda facts, _: VersionNotFoundError(facts["version"]),
+    "MK004": lambda facts, _: SessionNotFoundError(facts["session"]),
     "MK010": lambda facts, _: PreconditionFailedError(facts["path"], facts["expected"], facts["actual"]),
     "MK011": lambda facts, _: PathConflictError(
         facts["path"], facts["conflicting_path"], facts["conflicting_memory_id"]
@@ -43,6 +46,7 @@ _REFUSALS: Final[dict[str, Callable[[_Facts, str], MemkernelError]]] = {
     "MK021": lambda facts, _: CapacityError(facts["limit"]),
     "MK022": lambda facts, _: HeadRedactionError(facts["version"]),
     "MK023": lambda facts, _: RedactedError(facts["version"]),
+    "MK024": lambda facts, _: StoreAttachedError(facts["store"], facts["sessions"]),
     "MK030": lambda _, message: InvalidInputError(message),
     "MK031": lambda facts, message: InvalidPathError(facts["path"], message),
 }

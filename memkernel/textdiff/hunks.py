@@ -6,12 +6,11 @@ last line of a text has no `\n` where the text has none.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from memkernel.textdiff.align import changes
+from memkernel.textdiff.lines import line_changes, lines_of
 from memkernel.textdiff.runs import READABLE_CHANGES, Block
 from memkernel.textdiff.words import Span, WordDiff
 
@@ -113,7 +112,7 @@ def diff(old: str, new: str, *, context: int = 3, ignore_whitespace: bool = Fals
         ignore_whitespace: lines that differ in white space alone count as equal.
         words: compare the words of lines that changed.
     """
-    old_lines, new_lines = _split(old), _split(new)
+    old_lines, new_lines = lines_of(old), lines_of(new)
     blocks = _changes(old_lines, new_lines, ignore_whitespace)
     readable = len(blocks) <= READABLE_CHANGES
     word_diff = WordDiff(ignore_whitespace=ignore_whitespace) if words and readable else None
@@ -129,18 +128,10 @@ def diff(old: str, new: str, *, context: int = 3, ignore_whitespace: bool = Fals
     )
 
 
-def _split(text: str) -> list[str]:
-    return list(io.StringIO(text, newline="\n"))  # str.splitlines would also split at \r, \f and U+2028
-
-
 def _changes(old: list[str], new: list[str], ignore_whitespace: bool) -> list[Block]:
     if ignore_whitespace:
         old, new = ["".join(line.split()) for line in old], ["".join(line.split()) for line in new]
-    return changes(old, new, _is_blank)
-
-
-def _is_blank(line: str) -> bool:
-    return not line or line.isspace()
+    return line_changes(old, new)
 
 
 def _near(blocks: list[Block], distance: int) -> list[list[Block]]:

@@ -272,7 +272,10 @@ def test_the_deletion_of_a_store_takes_its_rows_and_no_others(
         admin.execute("DELETE FROM memkernel.memory_versions")
 
 
-def test_every_row_carries_a_workspace_and_every_key_begins_with_its_store(
+KEYS: dict[object, tuple[str]] = {"memory_stores": ("id",), "sessions": ("id",), "session_resources": ("session_id",)}
+
+
+def test_every_row_carries_a_workspace_and_every_key_begins_with_its_store_or_session(
     admin: psycopg.Connection[tuple[object, ...]],
 ) -> None:
     tables = admin.execute(
@@ -289,7 +292,7 @@ def test_every_row_carries_a_workspace_and_every_key_begins_with_its_store(
             "ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] WHERE i.indrelid = %s AND i.indisprimary",
             [oid],
         ).fetchone()
-        assert key == (("id",) if table == "memory_stores" else ("memory_store_id",))
+        assert key == KEYS.get(table, ("memory_store_id",))
 
 
 def test_times_follow_the_store_even_if_the_clock_goes_back(
