@@ -59,7 +59,7 @@ class Decided(NamedTuple):
     ordinal: int
 
 
-class _Store(NamedTuple):
+class LockedStore(NamedTuple):
     """The store under its lock."""
 
     id: str
@@ -153,20 +153,32 @@ class Batch:
             psycopg.Error: capacity and overlap, judged on the result.
         """
         with connection.transaction():
-            store = _begin(connection, self.store_id)
+            store = begin(connection, self.store_id)
             decided = decide(self.wanted, _heads(connection, self.store_id, [one.path for one in self.wanted]))
             if store.archived and any(one.operation != "deleted" for one in decided):
                 raise StoreArchivedError(self.store_id)
             if decided:
-                self._copy(connection, store, decided)
-                counted = (self.store_id, store.seq, len(decided), store.moment, self.limit)
-                connection.run(queries.BATCH_FINISH, *counted, *checks.cause(self.cause))
+                self.write(connection, store, decided)
         made: list[MemoryVersion | None] = [None] * len(self.wanted)
-        for n, one in enumerate(decided):
-            made[one.position] = _version(store, n, one, self)
+        for one, version in zip(decided, self.versions(store, decided), strict=True):
+            made[one.position] = version
         return made
 
-    def _copy(self, connection: StoreConnection, store: _Store, decided: Sequence[Decided]) -> None:
+    def write(self, connection: StoreConnection, store: LockedStore, decided: Sequence[Decided]) -> None:
+        """Make what was decided, in the transaction that holds the store's lock.
+
+        Raises:
+            psycopg.Error: capacity and overlap, judged on the result.
+        """
+        self._copy(connection, store, decided)
+        counted = (self.store_id, store.seq, len(decided), store.moment, self.limit)
+        connection.run(queries.BATCH_FINISH, *counted, *checks.cause(self.cause))
+
+    def versions(self, store: LockedStore, decided: Sequence[Decided]) -> list[MemoryVersion]:
+        """The versions that `write` makes of what was decided."""
+        return [_version(store, n, one, self) for n, one in enumerate(decided)]
+
+    def _copy(self, connection: StoreConnection, store: LockedStore, decided: Sequence[Decided]) -> None:
         kind, ident = checks.actor(self.actor)
         before = b"\0\x0e" + _field(store.workspace_id.encode()) + _field(store.id.encode())
         after = _field(kind.encode()) + _field(ident.encode())
@@ -189,9 +201,12 @@ class Batch:
         return [by_path.get(one.path) for one in self.wanted]
 
 
-def _begin(connection: StoreConnection, store_id: str) -> _Store:
+def begin(connection: StoreConnection, store_id: str) -> LockedStore:
+    """Lock the store, in a transaction of the caller's."""
     get = connection.run(queries.BATCH_BEGIN, store_id).get_value
-    return _Store(store_id, rows.text(get(0, 0)), rows.number(get(0, 1)), rows.moment(get(0, 2)), get(0, 3) == b"\x01")
+    return LockedStore(
+        store_id, rows.text(get(0, 0)), rows.number(get(0, 1)), rows.moment(get(0, 2)), get(0, 3) == b"\x01"
+    )
 
 
 def _heads(connection: StoreConnection, store_id: str, paths: Sequence[str]) -> dict[str, Head]:
@@ -228,7 +243,7 @@ def _field(value: bytes) -> bytes:
     return _LENGTH.pack(len(value)) + value
 
 
-def _version(store: _Store, n: int, one: Decided, batch: Batch) -> MemoryVersion:
+def _version(store: LockedStore, n: int, one: Decided, batch: Batch) -> MemoryVersion:
     data, sha256 = one.wanted.data, one.wanted.sha256
     return MemoryVersion(
         id=batch.version_ids[n],

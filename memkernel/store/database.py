@@ -16,6 +16,7 @@ from memkernel.store.memories import Memories
 from memkernel.store.memory_stores import MemoryStores
 from memkernel.store.memory_versions import MemoryVersions
 from memkernel.store.migrate import prepare_schema
+from memkernel.store.mounts import Mounts
 from memkernel.store.sessions import Sessions
 from memkernel.store.translate import translate
 
@@ -28,6 +29,7 @@ class Database:
         memories: their memories.
         memory_versions: the versions of those.
         sessions: the sessions that attach stores.
+        mounts: what those have mounted.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Database:
         self.memories = Memories(self._contact, limits)
         self.memory_versions = MemoryVersions(self._contact, limits)
         self.sessions = Sessions(self._contact, limits)
+        self.mounts = Mounts(self._contact, limits)
 
     def open(self) -> None:
         """Connect, and see to it that the schema is there.
