@@ -70,3 +70,20 @@ class SyncConflictError(PreconditionFailedError):
         )
         self.path, self.expected, self.actual = paths[0], None, None
         self.report, self.result = report, result
+
+
+class CellFailedError(MemkernelError):
+    """The code of a `%%sandbox` cell failed, ran out of time or memory, or was interrupted; `result` tells all.
+
+    Raised for the notebook only, so that the cells below do not run: `mk.Sandbox` returns the result instead.
+    """
+
+    def __init__(self, message: str, result: Any = None, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.result = result
+
+    def _render_traceback_(self) -> list[str]:
+        """The traceback of the code itself, where it raised an exception."""
+        error = getattr(self.result, "error", None)
+        shown = list(error.traceback) if error is not None and self.result.status == "error" else []
+        return shown or super()._render_traceback_()

@@ -78,6 +78,15 @@ class Parser(argparse.ArgumentParser):
         """What the option's value is."""
         return _metavar(self._option_string_actions.get(option))
 
+    def choices_of(self, option: str) -> list[str]:
+        """What the option's value can be, where it is one of a few."""
+        return _choices(self._option_string_actions.get(option))
+
+    def choices_at(self, position: int) -> list[str]:
+        """The same of the word that stands there among the words that belong to no option."""
+        actions = self._get_positional_actions()
+        return _choices(actions[position]) if position < len(actions) else []
+
     def metavar_at(self, position: int) -> str | None:
         """What the word is that stands there among the words that belong to no option."""
         actions = self._get_positional_actions()
@@ -115,6 +124,10 @@ class Parser(argparse.ArgumentParser):
 
 def _metavar(action: argparse.Action | None) -> str | None:
     return action.metavar if action is not None and isinstance(action.metavar, str) else None
+
+
+def _choices(action: argparse.Action | None) -> list[str]:
+    return [str(each) for each in action.choices or ()] if action is not None else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +178,17 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return int(text)
+
+
+def seconds(text: str) -> float:
+    """An argparse type: a time, more than nothing."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
 
 
 def switch(text: str) -> bool:

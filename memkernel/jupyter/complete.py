@@ -18,7 +18,8 @@ from IPython.core.completer import (
 from memkernel import paths
 from memkernel.jupyter import words
 from memkernel.jupyter.arguments import Parser, format_path, parse_address
-from memkernel.jupyter.commands import agent, table
+from memkernel.jupyter.command import Magic
+from memkernel.jupyter.commands import table
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.preferences import SETTINGS
 
@@ -29,7 +30,9 @@ MATCHER_ID: Final = "memkernel"
 MOST: Final = 200
 _PRIORITY: Final = 100
 
-_MAGIC: Final = re.compile(r"\s*(?:[^%#]*=\s*)?(?P<mark>%{1,2})(?P<magic>memory|agent)\s+(?P<rest>.*)", re.DOTALL)
+_MAGIC: Final = re.compile(
+    rf"\s*(?:[^%#]*=\s*)?(?P<mark>%{{1,2}})(?P<magic>{'|'.join(table.MAGICS)})\s+(?P<rest>.*)", re.DOTALL
+)
 
 
 class _Silence(tuple[SimpleCompletion, ...]):
@@ -79,13 +82,17 @@ class Completer:
             "SETTING": lambda _: SETTINGS,
             "VALUE": _setting_values,
             "VAR": self._variables,
+            "SANDBOX": lambda _: self._notebook.sandboxes.names,
+            "REJECTED_PATH": lambda _: self._rejected(),
+            "SETTLED_PATH": lambda _: self._rejected(),
         }
 
     @context_matcher(identifier=MATCHER_ID, priority=_PRIORITY)  # pyright: ignore[reportUntypedFunctionDecorator]  # the same
     def match(self, context: CompletionContext) -> SimpleMatcherResult:
         """IPython's matcher, API v2."""
         line = _MAGIC.fullmatch(context.text_until_cursor)
-        typed, candidates = self._complete(line["mark"], line["magic"], line["rest"]) if line else ("", None)
+        found = self._complete(line["mark"], table.MAGICS[line["magic"]], line["rest"]) if line else ("", None)
+        typed, candidates = found
         if candidates is None:
             return {"completions": []}
         completions = [SimpleCompletion(text, type="memory") for text in candidates[:MOST]]
@@ -96,26 +103,33 @@ class Completer:
             "ordered": True,
         }
 
-    def _complete(self, mark: str, magic: str, rest: str) -> Found:
+    def _complete(self, mark: str, magic: Magic, rest: str) -> Found:
         finished, typed = words.unfinished(rest)
-        if magic == "agent":
-            return self._complete_argument(agent.AGENT.parser, finished, typed)
+        if mark == "%%" and magic.cell is not None and finished[:1] != ["help"]:
+            return self._complete_argument(magic.cell.parser, finished, typed)
         if finished in ([], ["help"]):
-            names = table.COMMANDS if finished else _command_names(mark)
+            names = list(magic.commands) if finished else _command_names(magic, mark)
             return typed, [name for name in names if name.startswith(typed)]
-        command = table.COMMANDS.get(finished[0])
+        command = magic.commands.get(finished[0])
         return self._complete_argument(command.parser, finished[1:], typed) if command else (typed, [])
 
     def _complete_argument(self, parser: Parser, finished: list[str], typed: str) -> Found:
         option, equals, value = typed.partition("=")
         if equals and parser.takes_value(option):
-            return self._complete_value(parser.metavar_of(option), [], finished, value)
+            return self._complete_option(parser, option, finished, value)
         if finished and parser.takes_value(finished[-1]):
-            return self._complete_value(parser.metavar_of(finished[-1]), [], finished, typed)
+            return self._complete_option(parser, finished[-1], finished, typed)
         if typed.startswith("-") and "--" not in finished:
             return typed, [name for name in parser.option_names() if name.startswith(typed)]
         before = parser.positionals(finished)
+        if choices := parser.choices_at(len(before)):
+            return typed, [each for each in choices if each.startswith(typed)]
         return self._complete_value(parser.metavar_at(len(before)), before, finished, typed)
+
+    def _complete_option(self, parser: Parser, option: str, finished: list[str], typed: str) -> Found:
+        if choices := parser.choices_of(option):
+            return typed, [each for each in choices if each.startswith(typed)]
+        return self._complete_value(parser.metavar_of(option), [], finished, typed)
 
     def _complete_value(self, metavar: str | None, before: list[str], finished: list[str], typed: str) -> Found:
         if metavar == "FILE":
@@ -156,6 +170,10 @@ class Completer:
     def _stores(self) -> list[str]:
         return self._ask(("stores",), _fetch_stores)
 
+    def _rejected(self) -> Iterable[str]:
+        box = self._notebook.sandboxes.current
+        return sorted({change.path for change in box.rejected}) if box else ()
+
     def _variables(self, _: Typing) -> Iterable[str]:
         return sorted(name for name in self._notebook.shell.user_ns if not name.startswith("_"))
 
@@ -186,9 +204,8 @@ def _fetch_stores(connection: Connection) -> list[str]:
     )
 
 
-def _command_names(mark: str) -> list[str]:
-    unfit = "always" if mark == "%" else "never"
-    names = [name for name, command in table.COMMANDS.items() if command.body != unfit]
+def _command_names(magic: Magic, mark: str) -> list[str]:
+    names = magic.names(mark)
     return names if mark == "%%" else [*names, "help"]
 
 

@@ -7,11 +7,14 @@ from weakref import WeakKeyDictionary
 
 from memkernel.errors import MemkernelError
 from memkernel.jupyter import presenters
+from memkernel.jupyter.commands.table import MAGICS
 from memkernel.jupyter.complete import MATCHER_ID, Completer
 from memkernel.jupyter.magics import MemoryMagics
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.preferences import Preferences
 from memkernel.jupyter.shell import Shell
+
+AFTER_CELL: Final = "post_run_cell"
 
 _notebooks: Final[WeakKeyDictionary[Shell, Notebook]] = WeakKeyDictionary()
 
@@ -27,6 +30,7 @@ def load(shell: Shell) -> None:
     notebook.preferences.apply()
     shell.register_magics(MemoryMagics(shell, notebook))
     shell.Completer.custom_matchers.append(Completer(notebook).match)
+    shell.events.register(AFTER_CELL, notebook.sandboxes.after_cell)
     presenters.register(shell)
     try:
         print(notebook.begin())
@@ -38,13 +42,16 @@ def unload(shell: Shell) -> None:
     """Take everything back; nothing happens where nothing was loaded.
 
     What the notebook remembers stays for the next load: `%reload_ext` is an unload and a load, and must lose neither
-    the store in use nor a change whose outcome is still unknown.
+    the store in use nor a change whose outcome is still unknown; sandboxes go on, and are saved when the kernel ends.
     """
     notebook = _notebooks.get(shell)
     if notebook is None:
         return
-    for kind, name in (("line", "memory"), ("cell", "memory"), ("cell", "agent")):
-        shell.magics_manager.magics[kind].pop(name, None)
+    for kind in ("line", "cell"):
+        for name in MAGICS:
+            shell.magics_manager.magics[kind].pop(name, None)
+    if notebook.sandboxes.after_cell in shell.events.callbacks[AFTER_CELL]:
+        shell.events.unregister(AFTER_CELL, notebook.sandboxes.after_cell)
     shell.Completer.custom_matchers[:] = [
         matcher
         for matcher in shell.Completer.custom_matchers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
@@ -11,20 +11,20 @@ from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
 from memkernel.errors import DatabaseUnavailableError
 from memkernel.jupyter import usage, words
 from memkernel.jupyter.arguments import HelpShown
-from memkernel.jupyter.command import Command
-from memkernel.jupyter.commands import agent, table
+from memkernel.jupyter.command import Command, Magic
+from memkernel.jupyter.commands import table
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.shell import Shell
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-_OVERVIEW: Final = usage.overview([*table.COMMANDS.values(), agent.AGENT])
+_HELP = ("-h", "--help")
 
 
 @magics_class
 class MemoryMagics(Magics):
-    """`%memory`, `%%memory` and `%%agent`."""
+    """`%memory`, `%%memory`, `%%agent`, `%sandbox` and `%%sandbox`."""
 
     def __init__(self, shell: Shell, notebook: Notebook) -> None:
         super().__init__(cast("InteractiveShell", shell))
@@ -32,24 +32,24 @@ class MemoryMagics(Magics):
 
     @line_cell_magic
     def memory(self, line: str, cell: str | None = None) -> Any:
-        name, _, rest = line.strip().partition(" ")
-        if name in ("help", "-h", "--help"):
-            return self._help(rest.strip())
-        command = table.find(name or "stores")
-        if not {"-h", "--help"} & set(words.split(rest)):
-            _check_body(command, cell)
-        return self._run(command, rest, cell)
+        return self._obey(table.MEMORY, line, cell)
 
     @cell_magic
     def agent(self, line: str, cell: str) -> Any:
-        return self._run(agent.AGENT, line, cell)
+        return self._obey(table.AGENT, line, cell)
 
-    def _help(self, name: str) -> None:
-        if not name:
-            print(_OVERVIEW)
-            return
-        command = agent.AGENT if name == agent.AGENT.name else table.find(name)
-        print(command.parser.format_help())
+    @line_cell_magic
+    def sandbox(self, line: str, cell: str | None = None) -> Any:
+        return self._obey(table.SANDBOX, line, cell)
+
+    def _obey(self, magic: Magic, line: str, cell: str | None) -> Any:
+        name, _, rest = line.strip().partition(" ")
+        if name == "help" or (name in _HELP and (cell is None or magic.cell is None)):
+            return _help(magic, rest.strip())
+        command, rest = magic.choose(line, is_cell=cell is not None)
+        if not set(_HELP) & set(words.split(rest)):
+            _check_body(command, cell)
+        return self._run(command, rest, cell)
 
     def _run(self, command: Command, line: str, cell: str | None) -> Any:
         try:
@@ -75,16 +75,26 @@ class MemoryMagics(Magics):
         return None if given.get("quiet") else result
 
 
+def _help(magic: Magic, name: str) -> None:
+    if not name:
+        print(usage.overview(magic))
+        return
+    cells = {command.of: command for command in (*magic.all_commands(), *magic.see_also) if not command.name}
+    command = cells.get(name) or magic.find(name)
+    print(command.parser.format_help())
+
+
 def _check_body(command: Command, cell: str | None) -> None:
     if cell is not None and command.body == "never":
         raise UsageError(
-            f"{command.name} takes no cell body\nWrite it in a line of its own: `%memory {command.name} …`"
+            f"{command.name} takes no cell body\nWrite it in a line of its own: `%{command.of} {command.name} …`"
         )
     if cell is None and command.body == "always":
         raise UsageError(
-            f"{command.name} needs a cell\nWrite `%%memory {command.name}` in the cell's first line, the text below."
+            f"{command.name} needs a cell\nWrite `{command.magic}` in the cell's first line, the text below."
         )
 
 
-MemoryMagics.memory.__doc__ = _OVERVIEW
-MemoryMagics.agent.__doc__ = agent.AGENT.parser.format_help()
+MemoryMagics.memory.__doc__ = usage.overview(table.MEMORY)
+MemoryMagics.agent.__doc__ = usage.overview(table.AGENT)
+MemoryMagics.sandbox.__doc__ = usage.overview(table.SANDBOX)

@@ -17,6 +17,7 @@ from memkernel.jupyter.arguments import parse_address
 from memkernel.jupyter.heads import HeadsSeen
 from memkernel.jupyter.preferences import Preferences
 from memkernel.jupyter.recollection import Recollection
+from memkernel.jupyter.sandboxes import Sandboxes
 from memkernel.jupyter.shell import Shell
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Notebook:
         preferences: what `%memory config` sets.
         known: names for completion; a command that ran makes them old.
         heads: which heads the person has seen.
+        sandboxes: those that run. They keep their stores' own connection, also where the notebook takes another.
     """
 
     def __init__(self, shell: Shell) -> None:
@@ -56,6 +58,7 @@ class Notebook:
         self.preferences = Preferences()
         self.known = Recollection[str]()
         self.heads = HeadsSeen()
+        self.sandboxes = Sandboxes()
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._begun_with = ""

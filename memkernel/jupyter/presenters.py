@@ -28,7 +28,7 @@ def register(shell: Shell) -> None:
         shell.display_formatter.formatters["text/html"].for_type(kind, html_of)
         shell.display_formatter.formatters["text/plain"].for_type(kind, _print_text)
     shell.display_formatter.formatters["text/plain"].for_type_by_name(*_CONNECTION, _print_line)
-    if _can_update(shell):
+    if can_update(shell):
         present.register(Run, LiveRun.show)
 
 
@@ -48,7 +48,7 @@ def _print_line(connection: Any, printer: Any, cycle: bool) -> None:
     printer.text(connection.line)
 
 
-def _can_update(shell: Shell) -> bool:
+def can_update(shell: Shell) -> bool:
     """Whether outputs of this shell can be replaced: in a kernel; a terminal gets a run's text as it comes."""
     return getattr(shell, "kernel", None) is not None
 

@@ -12,6 +12,7 @@ class Shell(Protocol):
     magics_manager: Any
     display_formatter: Any
     Completer: Any
+    events: Any
 
     def push(self, variables: dict[str, Any]) -> None:
         """Set variables of the notebook."""

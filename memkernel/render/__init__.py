@@ -11,6 +11,17 @@ from memkernel.render.cells import Cell, code, counted, moment, moment_text, siz
 from memkernel.render.diffs import diff_html, diff_text
 from memkernel.render.lists import records_html, records_text
 from memkernel.render.marks import html_text, one_line, visible
+from memkernel.render.reports import (
+    LineCounts,
+    duration_text,
+    report_html,
+    report_line,
+    report_summary,
+    report_text,
+    result_html,
+    result_text,
+    status_words,
+)
 from memkernel.render.style import HTML_BYTES, TEXT_LINES
 from memkernel.render.tables import facts_html, facts_text, table_html, table_text
 from memkernel.render.things import html_of, redaction, text_of, version_line
@@ -21,11 +32,13 @@ __all__ = [
     "HTML_BYTES",
     "TEXT_LINES",
     "Cell",
+    "LineCounts",
     "TranscriptEntry",
     "code",
     "counted",
     "diff_html",
     "diff_text",
+    "duration_text",
     "facts_html",
     "facts_text",
     "html_of",
@@ -36,8 +49,15 @@ __all__ = [
     "records_html",
     "records_text",
     "redaction",
+    "report_html",
+    "report_line",
+    "report_summary",
+    "report_text",
+    "result_html",
+    "result_text",
     "size",
     "size_text",
+    "status_words",
     "table_html",
     "table_text",
     "text_of",

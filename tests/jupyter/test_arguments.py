@@ -57,7 +57,7 @@ def test_every_path_can_be_written_so_that_it_is_read_back(path: str) -> None:
 
 def _parse(line: str) -> dict[str, object]:
     name, _, rest = line.partition(" ")
-    return vars(table.find(name).parser.parse_line(rest))
+    return vars(table.MEMORY.find(name).parser.parse_line(rest))
 
 
 def _usage_error(line: str) -> str:
@@ -142,9 +142,9 @@ def test_an_unknown_command_is_told_what_looks_like_it() -> None:
     assert "Commands: connect, " in _usage_error("zzz")
 
 
-@pytest.mark.parametrize("name", list(table.COMMANDS))
+@pytest.mark.parametrize("name", list(table.MEMORY.commands))
 def test_every_command_explains_itself(name: str) -> None:
-    command = table.COMMANDS[name]
+    command = table.MEMORY.commands[name]
     text = command.parser.format_help()
     assert command.summary in text
     for example in command.examples:

@@ -8,7 +8,7 @@ _INERT = {
     *("b", "blockquote", "br", "caption", "code", "del", "details", "div", "em", "ins", "p", "pre", "span", "strong"),
     *("style", "summary", "table", "tbody", "td", "th", "thead", "time", "tr"),
 }
-_ATTRIBUTES = {"class", "datetime", "scope", "tabindex", "title"}
+_ATTRIBUTES = {"class", "colspan", "datetime", "scope", "tabindex", "title"}
 
 
 class Page(HTMLParser):

@@ -1,1 +1,1 @@
-"""The commands of `%memory`, a module a group; `table.COMMANDS` lists them."""
+"""The commands of the magics, a module a group; `table.MAGICS` lists them."""

@@ -92,17 +92,12 @@ def _text(origin: str, value: str | bytes) -> str:
         raise UsageError(f"{origin} is not UTF-8\nA system prompt is text.") from None
 
 
-class _AgentCommand(Command):
-    @property
-    def magic(self) -> str:
-        return "%%agent"
-
-
-AGENT: Final = _AgentCommand(
-    "agent",
+AGENT: Final = Command(
+    "",
     "Give the cell's text to an agent that works with the memory.",
     _declare_agent,
     agent,
     ("%%agent", "%%agent -s team-notes --new -o run", "%%agent --model scripted --max-turns 5"),
     body="always",
+    of="agent",
 )

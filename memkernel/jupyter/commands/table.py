@@ -1,50 +1,73 @@
-"""All commands of `%memory` by name, in the order in which the help lists them."""
+"""The magics and all their commands."""
 
 from __future__ import annotations
 
-import difflib
 from typing import Final
 
-from IPython.core.error import UsageError
+from memkernel.jupyter.command import Magic, by_name
+from memkernel.jupyter.commands import (
+    agent,
+    configuring,
+    history,
+    query,
+    reading,
+    sandbox,
+    sandbox_cell,
+    sandbox_changes,
+    stores,
+    writing,
+)
 
-from memkernel.jupyter.command import Command
-from memkernel.jupyter.commands import configuring, history, query, reading, stores, writing
+AGENT: Final = Magic("agent", "An agent that works with the memory.", cell=agent.AGENT)
 
-COMMANDS: Final[dict[str, Command]] = {
-    command.name: command
-    for group in (stores, reading, writing, history, query, configuring)
-    for command in group.COMMANDS
-}
+SANDBOX: Final = Magic(
+    "sandbox",
+    "Python and bash in a box; its folders under /mnt/memory are memory stores, saved after each cell.",
+    by_name(command for group in (sandbox, sandbox_changes) for command in group.COMMANDS),
+    bare="status",
+    cell=sandbox_cell.SANDBOX,
+    other_words={
+        "close": "stop",
+        "conflicts": "changes",
+        "diff": "changes",
+        "end": "stop",
+        "info": "status",
+        "list": "ls",
+        "log": "logs",
+        "new": "start",
+        "open": "start",
+        "ps": "ls",
+        "pull": "sync",
+        "push": "sync",
+        "rejected": "changes",
+        "save": "sync",
+        "stores": "mounts",
+    },
+)
 
-# What other tools call these.
-_OTHER_WORDS: Final = {
-    "cp": "put",
-    "delete": "rm",
-    "edit": "replace",
-    "find": "grep",
-    "history": "log",
-    "init": "connect",
-    "list": "ls",
-    "move": "mv",
-    "query": "sql",
-    "read": "cat",
-    "rename": "mv",
-    "search": "grep",
-    "show": "cat",
-    "undo": "restore",
-    "write": "put",
-}
+MEMORY: Final = Magic(
+    "memory",
+    "An agent's memory, kept in PostgreSQL, every change a version.",
+    by_name(command for group in (stores, reading, writing, history, query, configuring) for command in group.COMMANDS),
+    bare="stores",
+    other_words={
+        "cp": "put",
+        "delete": "rm",
+        "edit": "replace",
+        "find": "grep",
+        "history": "log",
+        "init": "connect",
+        "list": "ls",
+        "move": "mv",
+        "query": "sql",
+        "read": "cat",
+        "rename": "mv",
+        "search": "grep",
+        "show": "cat",
+        "undo": "restore",
+        "write": "put",
+    },
+    see_also=(agent.AGENT, sandbox_cell.SANDBOX),
+)
 
-
-def find(name: str) -> Command:
-    """The command of this name.
-
-    Raises:
-        UsageError: there is none; names that look like it are told.
-    """
-    if name in COMMANDS:
-        return COMMANDS[name]
-    alike = difflib.get_close_matches(name, [*COMMANDS, *_OTHER_WORDS], n=3)
-    near = dict.fromkeys(_OTHER_WORDS.get(word, word) for word in alike)
-    hint = f"Near: {', '.join(near)}" if near else f"Commands: {', '.join(COMMANDS)}"
-    raise UsageError(f"%memory has no command {name!r}\n{hint}")
+MAGICS: Final = {magic.name: magic for magic in (MEMORY, AGENT, SANDBOX)}

@@ -1,0 +1,324 @@
+"""What a cell in a sandbox did, and what became of its files: a line a file, the ones to look at first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from memkernel.models import CellResult, CellStatus, MemoryVersion, StoreReport, SyncReport
+from memkernel.render.cells import counted, size_text
+from memkernel.render.marks import html_cut, html_line, one_line, visible_cut
+from memkernel.render.style import TEXT_LINES, first_lines, fitting, framed, line_ends
+from memkernel.render.things import html_of, text_of
+
+LineCounts: TypeAlias = Mapping[str, tuple[int, int]]
+"""By the id of a version: how many lines came with it, and how many went."""
+
+Kind = Literal["created", "modified", "deleted", "merged", "pulled", "refused", "not saved", "restored", "trouble"]
+
+PATH_CHARACTERS: Final = 1_024
+REASON_CHARACTERS: Final = 400
+OUTPUT_CHARACTERS: Final = 2_000
+
+_SIGNS: Final[Mapping[Kind, str]] = {
+    "created": "+",
+    "modified": "~",
+    "deleted": "−",
+    "merged": "⇄",
+    "pulled": "↓",
+    "refused": "!",
+    "not saved": "✗",
+    "restored": "✗",
+    "trouble": "✗",
+}
+_CLASSES: Final[Mapping[Kind, str]] = {
+    "created": "came",
+    "modified": "",
+    "deleted": "went",
+    "merged": "",
+    "pulled": "faint",
+    "refused": "bad",
+    "not saved": "bad",
+    "restored": "bad",
+    "trouble": "bad",
+}
+_ENDINGS: Final[Mapping[CellStatus, str]] = {
+    "ok": "done",
+    "error": "error",
+    "timeout": "timed out",
+    "interrupted": "interrupted",
+    "died": "the kernel died",
+    "out_of_memory": "out of memory",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a report: what happened to a path, and why or what to do."""
+
+    kind: Kind
+    path: str
+    lines: str = ""
+    version: str = ""
+    size: str = ""
+    reason: str = ""
+
+
+def status_words(status: CellStatus) -> str:
+    """How a cell ended, in words: `done`, `timed out`"""
+    return _ENDINGS[status]
+
+
+def duration_text(seconds: float) -> str:
+    """`85 ms`, `1.2 s`, `3 min 5 s`"""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
+
+
+# -- a report in words -------------------------------------------------------------------------------
+
+
+def report_text(report: SyncReport, counts: LineCounts | None = None, *, title: str = "") -> str:
+    """A line for each changed file of each store, at most 60 lines in all.
+
+    Args:
+        report: what the sync did.
+        counts: how many lines each version brought and took; of versions that are not in it nothing is said.
+        title: what comes before the outcome, as `main · 85 ms`.
+    """
+    lines = [" · ".join(part for part in (title, report_summary(report)) if part)]
+    for store in report.stores:
+        lines += _store_text(store, counts or {}, named=len(report.stores) > 1)
+    return "\n".join(first_lines([one_line(line) for line in lines]))
+
+
+def report_html(report: SyncReport, counts: LineCounts | None = None, *, title: str = "") -> str:
+    """The same as HTML."""
+    return framed(_report_body(report, counts or {}, title))
+
+
+def report_summary(report: SyncReport) -> str:
+    """What became of the files, in a few words: `2 files saved in team-notes`, `nothing changed`"""
+    parts = [part for store in report.stores for part in _store_summary(store)]
+    return ", ".join(parts) if parts else "nothing changed" if report.stores else "no store is mounted"
+
+
+def report_line(report: SyncReport) -> str:
+    """The whole report in one line with the paths, as far as there is room; nothing where nothing happened."""
+    parts = list[str]()
+    for store in report.stores:
+        words = _store_summary(store)
+        if words:
+            paths = [line.path for line in _lines(store, {}) if line.path]
+            shown = f" ({', '.join(paths[:3])}{', …' if len(paths) > 3 else ''})" if paths else ""
+            parts.append(", ".join(words) + shown)
+    return one_line("; ".join(parts), REASON_CHARACTERS)
+
+
+def _store_summary(store: StoreReport) -> Iterator[str]:
+    saved = len(store.created) + len(store.modified) + len(store.deleted) + len(store.merged)
+    slug = store.mount_path.rpartition("/")[2]
+    if store.trouble is not None:
+        yield f"{slug} could not be synced"
+    if saved:
+        yield f"{counted(saved, 'change')} saved in {slug}"
+    if store.conflicts:
+        yield f"{counted(len(store.conflicts), 'change')} NOT saved in {slug}"
+    if store.held_back is not None:
+        yield f"{counted(len(store.held_back.paths), 'deletion')} held back in {slug}"
+    if store.refused:
+        yield f"{counted(len(store.refused), 'file')} refused by {slug}"
+    if store.pulled:
+        yield f"{counted(len(store.pulled), 'file')} brought up to {slug}"
+
+
+def _lines(store: StoreReport, counts: LineCounts) -> Iterator[_Line]:
+    if store.trouble is not None:
+        yield _Line("trouble", "", reason=f"{store.trouble}")
+    for conflict in store.conflicts:
+        yield _Line("not saved", conflict.path, reason=conflict.reason)
+    for path in store.held_back.paths if store.held_back else ():
+        yield _Line("restored", path, reason="its deletion was held back")
+    for refused in store.refused:
+        yield _Line("refused", refused.path, reason=refused.reason)
+    kinds: tuple[tuple[Kind, Sequence[MemoryVersion]], ...] = (
+        ("deleted", store.deleted),
+        ("modified", store.modified),
+        ("merged", store.merged),
+        ("created", store.created),
+    )
+    for kind, versions in kinds:
+        for version in versions:
+            yield _version_line(kind, version, counts)
+    for path in store.pulled:
+        yield _Line("pulled", path, reason="the store has changed; the file has its text now")
+
+
+def _version_line(kind: Kind, version: MemoryVersion, counts: LineCounts) -> _Line:
+    size = "" if version.content_size_bytes is None else size_text(version.content_size_bytes)
+    path = version.path or "(redacted)"
+    return _Line(kind, path, _lines_changed(counts.get(version.id)), f"@{version.ordinal}", size)
+
+
+def _lines_changed(count: tuple[int, int] | None) -> str:
+    if count is None:
+        return ""
+    came, went = count
+    return " ".join(part for part in (f"+{came:,}" if came else "", f"−{went:,}" if went else "") if part) or "±0"
+
+
+def _ways_out(store: StoreReport) -> Iterator[str]:
+    """What a person can do about it, a sentence a kind."""
+    if store.trouble is not None:
+        yield "Everything is kept in the sandbox, and saved by the next sync: `%sandbox sync`."
+        yield from [hint] if (hint := str(getattr(store.trouble, "hint", ""))) else []
+    if store.conflicts:
+        yield "The store's texts are in the files now, yours were put aside: `%sandbox changes` shows both."
+        yield "`%sandbox resolve PATH mine|theirs|both` settles one."
+    if store.held_back is not None:
+        yield "The cell left no file at all, so nothing was deleted. `%sandbox sync --allow-wipe` deletes them."
+    if store.refused:
+        yield "A refused file stays in the sandbox and is looked at again once it changes."
+    yield from store.notes
+
+
+# -- as text -----------------------------------------------------------------------------------------
+
+
+def _store_text(store: StoreReport, counts: LineCounts, *, named: bool) -> list[str]:
+    lines = list(_lines(store, counts))
+    ways_out = list(_ways_out(store))
+    if not lines and not ways_out:
+        return []
+    heading = [f"  {store.mount_path}"] if named else []
+    return [*heading, *_columns(lines), *(f"    {sentence}" for sentence in ways_out)]
+
+
+def _columns(lines: Sequence[_Line]) -> list[str]:
+    width = min(max((len(line.path) for line in lines), default=0), 40)
+    counts = max((len(line.lines) for line in lines), default=0)
+    versions = max((len(line.version) for line in lines), default=0)
+    return [_line_text(line, width, counts, versions) for line in lines]
+
+
+def _line_text(line: _Line, width: int, counts: int, versions: int) -> str:
+    facts = f"{line.lines:<{counts}}  {line.version:<{versions}}  {line.size}" if line.version else line.reason
+    return f"  {_SIGNS[line.kind]} {line.kind:<9} {line.path:<{width}}  {facts}".rstrip()
+
+
+# -- as HTML -----------------------------------------------------------------------------------------
+
+
+def _report_body(report: SyncReport, counts: LineCounts, title: str, *, beside: int = 0) -> str:
+    head = _head_html(report, title)
+    rows = [(store, line) for store in report.stores for line in _lines(store, counts)]
+    named = len(report.stores) > 1
+    drawn = fitting((_row_html(store, line, named=named) for store, line in rows), beside=beside + len(head.encode()))
+    table = f"<table><tbody>{''.join(drawn)}</tbody></table>" if drawn else ""
+    more = f'<p class="faint">{len(drawn):,} of {len(rows):,} files shown</p>' if len(drawn) < len(rows) else ""
+    sentences = dict.fromkeys(sentence for store in report.stores for sentence in _ways_out(store))
+    ways_out = "".join(f'<p class="faint">{html_line(each, REASON_CHARACTERS)}</p>' for each in list(sentences)[:8])
+    return head + table + more + ways_out
+
+
+def _head_html(report: SyncReport, title: str) -> str:
+    kind = "faint" if report.ok else "bad"
+    words = " · ".join(part for part in (title, report_summary(report)) if part)
+    return f'<p class="{kind}">{html_line(words, REASON_CHARACTERS)}</p>'
+
+
+def _row_html(store: StoreReport, line: _Line, *, named: bool) -> str:
+    kind = _CLASSES[line.kind]
+    where = f"{store.mount_path}{line.path}" if named else line.path
+    cells = [
+        f"<td{_class(kind)}>{_SIGNS[line.kind]} {line.kind}</td>",
+        f"<td><code>{html_line(where, PATH_CHARACTERS)}</code></td>",
+    ]
+    if line.version:
+        cells += [f'<td class="n">{each}</td>' for each in (line.lines, line.version, line.size)]
+    else:
+        cells.append(f'<td class="w" colspan="3">{html_line(line.reason, REASON_CHARACTERS)}</td>')
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+# -- a cell ------------------------------------------------------------------------------------------
+
+
+def result_text(result: CellResult, counts: LineCounts | None = None, *, title: str = "") -> str:
+    """A cell's output, how it ended, and its report, at most 60 lines."""
+    tail = [result_line(result, title), *(f"  {note}" for note in result.notes)]
+    if result.report is not None:
+        tail += report_text(result.report, counts).split("\n")
+    lines = line_ends(_output_lines(result), max(TEXT_LINES - len(tail), 8))
+    return "\n".join(visible_cut(line, OUTPUT_CHARACTERS) for line in [*lines, *tail][-TEXT_LINES:])
+
+
+def result_html(result: CellResult, counts: LineCounts | None = None, *, title: str = "") -> str:
+    """The same as HTML."""
+    kind = "faint" if result.ok else "bad"
+    notes = "".join(f"<p>{html_line(note, REASON_CHARACTERS)}</p>" for note in result.notes[:8])
+    head = f'<p class="{kind}">{html_line(result_line(result, title), REASON_CHARACTERS)}</p>{notes}'
+    report = "" if result.report is None else _report_body(result.report, counts or {}, "", beside=6_000)
+    lines = line_ends(_output_lines(result), TEXT_LINES)
+    drawn = fitting((f"{html_cut(line, OUTPUT_CHARACTERS)}\n" for line in lines), beside=len((head + report).encode()))
+    output = f'<pre tabindex="0"><span>{"".join(drawn)}</span></pre>' if drawn else ""
+    return framed(output, head, report)
+
+
+def result_line(result: CellResult, title: str = "") -> str:
+    """How a cell ended and how long it took: `main · done · 85 ms`, `error: ZeroDivisionError · 1.2 s`"""
+    how = status_words(result.status)
+    if result.error is not None and result.status == "error":
+        how = f"{how}: {result.error.ename}"
+    elif result.exit_code:
+        how = f"{how}: exit status {result.exit_code}" if result.status == "error" else how
+    return " · ".join(part for part in (title, how, duration_text(result.duration_s)) if part)
+
+
+def _output_lines(result: CellResult) -> list[str]:
+    pieces = [result.stdout, result.stderr, result.result or ""]
+    if result.error is not None:
+        pieces.append(f"{result.error.ename}: {result.error.evalue}")
+    return [line for piece in pieces if piece for line in piece.removesuffix("\n").split("\n")]
+
+
+# -- wherever a record is shown ----------------------------------------------------------------------
+
+
+@text_of.register
+def _(thing: SyncReport) -> str:
+    return report_text(thing)
+
+
+@html_of.register
+def _(thing: SyncReport) -> str:
+    return report_html(thing)
+
+
+@text_of.register
+def _(thing: StoreReport) -> str:
+    return report_text(SyncReport((thing,)))
+
+
+@html_of.register
+def _(thing: StoreReport) -> str:
+    return report_html(SyncReport((thing,)))
+
+
+@text_of.register
+def _(thing: CellResult) -> str:
+    return result_text(thing)
+
+
+@html_of.register
+def _(thing: CellResult) -> str:
+    return result_html(thing)
