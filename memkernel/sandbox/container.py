@@ -1,0 +1,192 @@
+"""A container as the place where a kernel runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from memkernel.errors import EngineError, MemkernelError, SandboxClosedError
+from memkernel.sandbox import outcome, probe, walls
+from memkernel.sandbox.base import Exit, Place, SandboxSpec
+from memkernel.sandbox.channel import ExecChannel
+from memkernel.sandbox.engine import Engine
+
+_LOG_LINES: Final = 100
+
+
+class ContainerPlace(Place):
+    """A hardened container, made anew by every `launch`, so that nothing of an earlier kernel is left.
+
+    Args:
+        engine: it stays the caller's.
+        spec: checked before; `walls.check_*`.
+        image: the image's id; it has python3 and ipykernel.
+        who: whom the container runs as.
+        main: the kernel's command; it finds the connection info in `walls.CONNECTION`.
+        helper: the command of the channel, run beside it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        spec: SandboxSpec,
+        image: str,
+        who: walls.Identity,
+        *,
+        main: Sequence[str],
+        helper: Sequence[str],
+    ) -> None:
+        self._engine, self._spec, self._image, self._who = engine, spec, image, who
+        self._main, self._helper = tuple(main), tuple(helper)
+        self._container: str | None = None
+        self._channel: ExecChannel | None = None
+        self._launched_at = 0.0
+        self._exit = Exit(None, detail="it was never started")
+        self._ended = threading.Event()
+        self._ended.set()
+        self._changing = threading.RLock()
+
+    @property
+    def container_id(self) -> str | None:
+        """The container, also an ended one; None before the first launch and after `remove`."""
+        return self._container
+
+    def launch(self, connection: Mapping[str, Any]) -> ExecChannel:
+        """Start the kernel's container, check that it sees the mounts, and start the helper in it."""
+        with self._changing:
+            self.remove()
+            try:
+                return self._launch(connection)
+            except BaseException:
+                with contextlib.suppress(MemkernelError):
+                    self.remove()
+                raise
+
+    def _launch(self, connection: Mapping[str, Any]) -> ExecChannel:
+        body = walls.container(
+            self._spec,
+            image=self._image,
+            main=self._main,
+            who=self._who.inside,
+            info=self._engine.info,
+            variables={walls.CONNECTION: json.dumps(dict(connection), default=_text)},
+        )
+        self._launched_at = time.time()
+        self._container = self._engine.create(body, walls.names(self._spec.session_id[-12:].lower()))
+        self._engine.start(self._container)
+        self._watch(self._container)
+        self._channel = self._engine.execute(self._container, self._helper)
+        probe.check(self.execute, self._spec.mounts, self._who)
+        return self._channel
+
+    def execute(self, argv: Sequence[str]) -> ExecChannel:
+        """Run a command beside the kernel; the host speaks first.
+
+        Raises:
+            SandboxClosedError: there is no running container.
+            EngineError: the engine refused or went away.
+        """
+        if self._container is None:
+            raise SandboxClosedError()
+        return self._engine.execute(self._container, argv)
+
+    # -- its end -----------------------------------------------------------------------------------
+
+    def _watch(self, container: str) -> None:
+        ended = threading.Event()
+        self._ended = ended
+
+        def wait() -> None:
+            found = self._await_exit(container)
+            if self._ended is ended:
+                self._exit = found
+            ended.set()
+
+        threading.Thread(target=wait, name=f"memkernel-container-{container[:12]}", daemon=True).start()
+
+    def _await_exit(self, container: str) -> Exit:
+        try:
+            self._engine.wait(container)
+            return outcome.exit_of(self._engine.state(container))
+        except SandboxClosedError:
+            return Exit(None, removed=True, detail="its container was removed")
+        except EngineError as error:
+            return Exit(None, engine_lost=True, detail=str(error))
+        except MemkernelError as error:
+            return Exit(None, detail=str(error))
+
+    def wait(self) -> Exit:
+        """Block until the container has ended; how."""
+        ended = self._ended
+        ended.wait()
+        return self._exit
+
+    def end(self) -> None:
+        """End all that runs in the container at once; the ended container stays, for its log."""
+        with self._changing:
+            self._close_channel()
+            if self._container is not None:
+                self._engine.kill(self._container)
+
+    def remove(self) -> None:
+        """Remove the container."""
+        with self._changing:
+            self._close_channel()
+            if self._container is not None:
+                self._engine.remove(self._container)
+                self._ended.wait(10)
+                self._container = None
+
+    def _close_channel(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    # -- what is known of it -----------------------------------------------------------------------
+
+    def memory_limit_was_hit(self) -> bool:
+        """Whether anything in it was killed for memory since the launch."""
+        if self._container is None:
+            return False
+        try:
+            if self._engine.state(self._container).get("OOMKilled"):
+                return True
+            return self._engine.ran_out_of_memory(self._container, self._launched_at)
+        except MemkernelError:
+            return False
+
+    def logs(self) -> str:
+        """The last lines of the container's main process; empty where there is no container."""
+        if self._container is None:
+            return ""
+        try:
+            return self._engine.logs(self._container, _LOG_LINES)
+        except SandboxClosedError:
+            return ""
+
+    @contextmanager
+    def frozen(self) -> Generator[None]:
+        """While in here nothing in the container runs; where the engine cannot do that, nothing happens."""
+        container = self._container
+        try:
+            if container is not None:
+                self._engine.pause(container)
+        except MemkernelError:
+            container = None
+        try:
+            yield
+        finally:
+            if container is not None:
+                with contextlib.suppress(MemkernelError):
+                    self._engine.unpause(container)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
+    raise TypeError(f"{type(value).__name__} in the connection info")
