@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from memkernel.handle.connection import Connection as Connection
     from memkernel.handle.connection import connect as connect
     from memkernel.handle.diff import Diff as Diff
+    from memkernel.handle.sandbox import Sandbox as Sandbox
+    from memkernel.handle.sandbox import read_only as read_only
+    from memkernel.handle.sandbox import read_write as read_write
     from memkernel.handle.store import Store as Store
     from memkernel.models import ABSENT as ABSENT
     from memkernel.models import Memory as Memory
@@ -50,8 +53,11 @@ _HOMES = {
     "MemoryTool": "agent.memory_tool",
     "MemoryToolError": "errors",
     "MemoryVersion": "models",
+    "Sandbox": "handle.sandbox",
     "Store": "handle.store",
     "connect": "handle.connection",
+    "read_only": "handle.sandbox",
+    "read_write": "handle.sandbox",
 }
 
 __all__ = [
@@ -69,8 +75,11 @@ __all__ = [
     "MemoryTool",
     "MemoryToolError",
     "MemoryVersion",
+    "Sandbox",
     "Store",
     "connect",
+    "read_only",
+    "read_write",
 ]
 
 

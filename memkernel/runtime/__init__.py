@@ -1,1 +1,19 @@
 """One running session: its record, its mounts, its sandbox; what happens before and after a cell."""
+
+from __future__ import annotations
+
+from memkernel.runtime.recovery import Recovered, recover
+from memkernel.runtime.request import SandboxRequest, make_request
+from memkernel.runtime.session import RunningSession
+from memkernel.runtime.starting import Where, recover_once, start
+
+__all__ = [
+    "Recovered",
+    "RunningSession",
+    "SandboxRequest",
+    "Where",
+    "make_request",
+    "recover",
+    "recover_once",
+    "start",
+]

@@ -1,0 +1,247 @@
+"""A session's folder, locked by the process whose it is: when that process is gone, however, so is its lock.
+
+    HOME/sessions/sesn_…/lock            flock; who gets it may recover the session
+    HOME/sessions/sesn_…/session.json    the Note
+    DATA/mnt/memory/SLUG                 a store's mount
+    DATA/aside/SLUG, DATA/nonce/SLUG     beside it: texts on their way to HOME/rejected, and the mount's nonce
+
+DATA is this folder, or one on a memory file system; the nonce lies with the mount, so that both are lost together.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import socket
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from memkernel import folders as disk
+from memkernel import ids
+from memkernel.errors import MountError
+from memkernel.runtime.homes import Home, make_private
+from memkernel.sync.engine import MountFolders
+
+FORMAT: Final = 1
+_NEW: Final = ".new-"
+_OLD: Final = ".old-"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What another process needs to know to end this session properly.
+
+    Attributes:
+        database: which one its record is in, as a person is told; never a password.
+        data: where its mounts are.
+        stores: the ids of the writable stores by the names of their folders.
+        owner: uid and gid of the files in them; None until that is known.
+    """
+
+    session_id: str
+    database: str
+    backend: str
+    data: str
+    host: str
+    pid: int
+    stores: Mapping[str, str]
+    owner: tuple[int, int] | None = None
+    format: int = FORMAT
+
+
+class SessionFolder:
+    """The folder of one session; this process holds its lock."""
+
+    def __init__(self, path: Path, lock: int, note: Note) -> None:
+        self.path = path
+        self.note = note
+        self._lock: int | None = lock
+        _held.add(self)
+
+    @property
+    def data(self) -> Path:
+        """Holds the mounts."""
+        return Path(self.note.data)
+
+    def mount(self, slug: str) -> MountFolders:
+        """Where a store's mount and what belongs to it lie."""
+        return MountFolders(
+            files=self.data / "mnt" / "memory" / slug,
+            nonce=self.data / "nonce" / slug,
+            aside=self.data / "aside" / slug,
+        )
+
+    def make_mount(self, slug: str, owner: tuple[int, int]) -> MountFolders:
+        """Make them; the mount belongs to who works in it.
+
+        Raises:
+            MountError: they cannot be made.
+        """
+        mount = self.mount(slug)
+        try:
+            for folder, mode in ((mount.files, 0o755), (mount.nonce.parent, 0o700), (mount.aside, 0o700)):
+                folder.mkdir(parents=True, exist_ok=True)
+                folder.chmod(mode)
+            if owner != (os.geteuid(), os.getegid()):
+                os.chown(mount.files, *owner)
+        except OSError as error:
+            raise MountError(str(mount.files), error.strerror or str(error)) from None
+        return mount
+
+    def rewrite(self, note: Note) -> None:
+        """Replace the note."""
+        _write_note(self.path, note)
+        self.note = note
+
+    def release(self) -> None:
+        """Let go of the lock; what lies here is recovered by whoever gets it next."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def remove(self) -> None:
+        """Remove the mounts and the folder, and let go.
+
+        Renamed first: a mount of which a part is gone must never look like a session's, whose files were deleted.
+        """
+        if not self.path.name.startswith((_NEW, _OLD)):
+            self.path = self.path.rename(self.path.with_name(f"{_OLD}{secrets.token_hex(8)}"))
+        for folder in (self.data, self.path):
+            if folder.exists():
+                disk.remove_tree(folder)
+        self.release()
+
+    def forget(self) -> None:
+        """In a forked child: the lock is its parent's, and must not outlive it here."""
+        self.release()
+
+
+_held: weakref.WeakSet[SessionFolder] = weakref.WeakSet()
+os.register_at_fork(after_in_child=lambda: [folder.forget() for folder in list(_held)])
+
+
+def create(home: Home, note: Note) -> SessionFolder:
+    """Make the folder of a new session, locked from the first moment that others can see it.
+
+    Raises:
+        MountError: it cannot be made.
+    """
+    home.prepare()
+    draft = home.sessions / f"{_NEW}{secrets.token_hex(8)}"
+    try:
+        draft.mkdir(0o700)
+        lock = _take_lock(draft)
+        assert lock is not None, "nobody else knows the folder"
+        try:
+            _write_note(draft, note)
+            make_private(Path(note.data).parent)
+            final = draft.rename(home.sessions / note.session_id)
+            Path(note.data).mkdir(0o700, exist_ok=True)
+        except BaseException:
+            os.close(lock)
+            raise
+    except OSError as error:
+        raise MountError(str(draft), error.strerror or str(error)) from None
+    return SessionFolder(final, lock, note)
+
+
+def take(home: Home, session_id: str) -> SessionFolder | None:
+    """The folder of a session whose process is gone, now locked by this one; None where it is alive or unknown."""
+    path = home.sessions / session_id
+    note = read_note(path)
+    if note is None:
+        return None
+    lock = _take_lock(path)
+    return None if lock is None else SessionFolder(path, lock, note)
+
+
+def sweep(home: Home) -> None:
+    """Remove what killed processes left of folders that were not made yet, or were being removed."""
+    with suppress(FileNotFoundError):
+        for name in os.listdir(home.sessions):
+            path = home.sessions / name
+            lock = _take_lock(path) if name.startswith((_NEW, _OLD)) else None
+            if lock is None:
+                continue
+            note = _parsed_note(path)
+            if note is not None:
+                SessionFolder(path, lock, note).remove()
+            else:
+                disk.remove_tree(path)
+                os.close(lock)
+
+
+def is_alive(home: Home, session_id: str) -> bool:
+    """Whether a process holds the session's lock."""
+    path = home.sessions / session_id
+    if not (path / "lock").exists():
+        return False
+    lock = _take_lock(path, fcntl.LOCK_SH)
+    if lock is not None:
+        os.close(lock)
+    return lock is None
+
+
+def notes(home: Home) -> Iterator[Note]:
+    """The notes of all sessions that have a folder, oldest first."""
+    with suppress(FileNotFoundError):
+        for name in sorted(os.listdir(home.sessions)):
+            note = read_note(home.sessions / name) if ids.is_id("sesn", name) else None
+            if note is not None:
+                yield note
+
+
+def read_note(path: Path) -> Note | None:
+    """The note in a session's folder; None where there is none that this version can read."""
+    note = _parsed_note(path)
+    return note if note is not None and note.session_id == path.name else None
+
+
+def _parsed_note(path: Path) -> Note | None:
+    try:
+        found: dict[str, Any] = json.loads((path / "session.json").read_bytes())
+        owner = found.pop("owner")
+        note = Note(**found, owner=None if owner is None else (int(owner[0]), int(owner[1])))
+    except (OSError, ValueError, TypeError, KeyError, IndexError):
+        return None
+    return note if note.format == FORMAT else None
+
+
+def host_name() -> str:
+    """The machine's name: a home may be shared by several, and only one of them has the mounts."""
+    return socket.gethostname()
+
+
+def _write_note(folder: Path, note: Note) -> None:
+    draft = folder / "session.json.new"
+    with draft.open("w") as file:
+        json.dump(asdict(note), file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(folder / "session.json")
+
+
+def _take_lock(folder: Path, how: int = fcntl.LOCK_EX) -> int | None:
+    """A descriptor that holds the lock of a folder, or None if another has it, or the folder is gone."""
+    file = folder / "lock"
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), os.stat(file)):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None

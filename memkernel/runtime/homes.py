@@ -1,0 +1,115 @@
+"""Where sessions lie on this machine (SANDBOX.md, Decision 7).
+
+HOME/installation               whose session folders and containers these are
+HOME/rejected/                  the texts that were put aside
+HOME/sessions/sesn_…/           one running session (see folders.py)
+/dev/shm/memkernel-UID/sesn_…/  its mounts, where a memory file system is big enough for them
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from memkernel import folders
+from memkernel.cluster import home_directory
+from memkernel.cluster.filesystem import filesystem_of
+from memkernel.cluster.places import make_directory
+from memkernel.errors import MemkernelError, MountError
+
+MEMORY_DISKS: Final = (Path("/dev/shm"),)
+_ID_BYTES: Final = 8
+_ANOTHER_HOME: Final = "Set MEMKERNEL_HOME to a folder of your own."
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """MEMKERNEL_HOME as far as sessions go; nothing is made before it is needed."""
+
+    directory: Path
+
+    @classmethod
+    def of(cls, home: str | None) -> Home:
+        """The home that Settings names.
+
+        Raises:
+            ClusterError: it is no place.
+        """
+        return cls(home_directory(home))
+
+    @property
+    def sessions(self) -> Path:
+        """Holds a folder for each session that runs, or whose end nobody saw."""
+        return self.directory / "sessions"
+
+    @property
+    def rejected(self) -> Path:
+        """Holds the texts that were put aside."""
+        return self.directory / "rejected"
+
+    def prepare(self) -> None:
+        """Make the folder of the sessions.
+
+        Raises:
+            MountError: it cannot be made, or is another user's.
+        """
+        make_private(self.sessions)
+
+    def installation_id(self) -> str:
+        """16 hex digits that name this home on the label of each of its containers; made with the first sandbox."""
+        file = self.directory / "installation"
+        while True:
+            with suppress(FileNotFoundError):
+                known = file.read_text().strip()
+                if known:
+                    return known
+            self._name_installation(file)
+
+    def _name_installation(self, file: Path) -> None:
+        self.prepare()
+        draft = self.sessions / f".installation-{secrets.token_hex(_ID_BYTES)}"
+        draft.write_text(secrets.token_hex(_ID_BYTES) + "\n")
+        try:
+            if file.exists():  # empty: a full disk once cut it off
+                draft.replace(file)
+            else:
+                with suppress(FileExistsError):  # two first sandboxes at once
+                    os.link(draft, file)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def make_private(path: Path) -> None:
+    """Make a folder of mode 0700, or take one that is.
+
+    Raises:
+        MountError: it cannot be made, or belongs to another user.
+    """
+    try:
+        # As the embedded PostgreSQL makes the home: root's is also the service account's.
+        make_directory(path.parent, 0o755 if os.geteuid() == 0 else 0o700)
+        folders.make_private_folder(path)
+    except OSError as error:
+        raise MountError(str(path), error.strerror or str(error), hint=_ANOTHER_HOME) from None
+
+
+def memory_disk(session_id: str, needed_bytes: int) -> Path | None:
+    """A folder for this session's mounts on a memory file system that has room for them; None where there is none.
+
+    Below a private folder of this user's: what another user has put in its place is not taken.
+    """
+    for disk in MEMORY_DISKS:
+        if filesystem_of(disk) != "tmpfs" or not os.access(disk, os.W_OK | os.X_OK):
+            continue
+        room = os.statvfs(disk)
+        if room.f_bavail * room.f_frsize < needed_bytes:
+            continue
+        with suppress(MemkernelError):
+            private = disk / f"memkernel-{os.geteuid()}"
+            make_private(private)
+            return private.resolve() / session_id
+    return None

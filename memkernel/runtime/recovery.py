@@ -1,0 +1,95 @@
+"""What became of sessions whose process is gone: container removed, leftovers saved, session ended (Decision 17)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from memkernel.errors import MemkernelError, SessionNotFoundError, SyncError
+from memkernel.models import SessionRecord, Settings, StoreReport, SyncReport
+from memkernel.runtime import folders, reports
+from memkernel.runtime.backends import engine_of
+from memkernel.runtime.folders import SessionFolder
+from memkernel.runtime.homes import Home
+from memkernel.runtime.salvage import salvage
+from memkernel.store import Database
+from memkernel.sync.engine import MountSync
+from memkernel.sync.rejected import RejectedFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A session that had lost its process. `trouble`: why it could not be ended yet; what it left is kept."""
+
+    session_id: str
+    title: str | None
+    report: SyncReport
+    trouble: str = ""
+
+
+def recover(database: Database, database_line: str, settings: Settings, home: Home) -> list[Recovered]:
+    """End the dead sessions of this machine and database, and save what they left. Raises nothing of theirs."""
+    folders.sweep(home)
+    _remove_containers(settings, home)
+    found: list[Recovered] = []
+    for note in folders.notes(home):
+        if note.host == folders.host_name():
+            ended = recover_one(database, database_line, home, note.session_id)
+            found += [] if ended is None else [ended]
+    return found
+
+
+def recover_one(database: Database, database_line: str, home: Home, session_id: str) -> Recovered | None:
+    """End one dead session; None where it is alive, or of another database."""
+    folder = folders.take(home, session_id)
+    if folder is None:
+        return None
+    try:
+        return _end(database, database_line, folder, RejectedFolder(home.rejected))
+    except (MemkernelError, OSError) as error:
+        return Recovered(session_id, None, SyncReport(), str(error))
+    finally:
+        folder.release()
+
+
+def _end(database: Database, database_line: str, folder: SessionFolder, rejected: RejectedFolder) -> Recovered | None:
+    try:
+        record = database.sessions.retrieve(folder.note.session_id)
+    except SessionNotFoundError:
+        if folder.note.database != database_line:
+            return None
+        salvage(database, folder, rejected)
+        folder.remove()
+        return Recovered(folder.note.session_id, None, SyncReport())
+    report = SyncReport(tuple(_leftovers(database, record, folder, rejected)))
+    if any(isinstance(store.trouble, SyncError) for store in report.stores):
+        salvage(database, folder, rejected)
+    elif trouble := next((str(store.trouble) for store in report.stores if store.trouble), ""):
+        return Recovered(record.id, record.title, report, trouble)
+    database.sessions.update(record.id, status="terminated")
+    folder.remove()
+    return Recovered(record.id, record.title, report)
+
+
+def _leftovers(
+    database: Database, record: SessionRecord, folder: SessionFolder, rejected: RejectedFolder
+) -> list[StoreReport]:
+    saved: list[StoreReport] = []
+    for attachment in record.resources:
+        places = folder.mount(attachment.slug)
+        if not places.files.is_dir():  # the machine was started anew, and the memory file system with it
+            continue
+        try:
+            mount = MountSync(database, record.id, attachment, places, rejected, owner=folder.note.owner)
+            saved.append(mount.sync(deep=True, final=True))
+        except (MemkernelError, OSError) as error:
+            saved.append(reports.troubled(attachment, error))
+    return saved
+
+
+def _remove_containers(settings: Settings, home: Home) -> None:
+    """The containers of this installation's dead sessions; where no engine answers, none of them runs."""
+    from memkernel.sandbox.sweep import sweep
+
+    with suppress(MemkernelError):
+        sweep(engine_of(settings), home.installation_id(), lambda session_id: folders.is_alive(home, session_id))

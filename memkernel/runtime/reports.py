@@ -1,0 +1,72 @@
+"""What several syncs of one cell did, as one report; and when that is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from memkernel.errors import SyncConflictError, SyncError
+from memkernel.models import Attachment, CellResult, StoreReport, SyncReport
+
+_KEPT = "What lies in the mount is kept, and saved at the next sync."
+
+
+def joined(earlier: SyncReport, later: SyncReport) -> SyncReport:
+    """Both syncs' doings; where they say how things stand (trouble), the later one knows."""
+    before = {store.memory_store_id: store for store in earlier.stores}
+    both = [_joined(before.pop(store.memory_store_id, None), store) for store in later.stores]
+    return SyncReport((*both, *before.values()))
+
+
+def _joined(earlier: StoreReport | None, later: StoreReport) -> StoreReport:
+    if earlier is None:
+        return later
+    lists: dict[str, Any] = {}
+    for name in ("created", "modified", "deleted", "merged", "pulled", "refused", "conflicts", "notes"):
+        first, second = getattr(earlier, name), getattr(later, name)
+        lists[name] = (*(one for one in first if one not in second), *second)
+    return replace(later, **lists, held_back=later.held_back or earlier.held_back)
+
+
+def troubled(attachment: Attachment, trouble: Exception) -> StoreReport:
+    """The report of a store that could not be synced."""
+    return StoreReport(attachment.memory_store_id, attachment.name, attachment.mount_path, trouble=trouble)
+
+
+def says_something(report: SyncReport) -> bool:
+    """Whether anything was done, or went wrong."""
+    return any(
+        getattr(store, name.name)
+        for store in report.stores
+        for name in fields(store)
+        if name.name not in ("memory_store_id", "name", "mount_path")
+    )
+
+
+def raise_what_is_wrong(report: SyncReport, result: CellResult | None = None) -> None:
+    """Raise where something was not saved.
+
+    Raises:
+        SyncError: a store could not be synced; what lies in its mount is kept.
+        SyncConflictError: texts were put aside.
+    """
+    for store in report.stores:
+        if store.trouble is not None:
+            raise trouble_error(store, report, result) from store.trouble
+    paths = conflicting_paths(report.stores)
+    if paths:
+        raise SyncConflictError(paths, report, result)
+
+
+def trouble_error(store: StoreReport, report: SyncReport, result: CellResult | None = None) -> SyncError:
+    """The error of a store that could not be synced; its cause is the trouble."""
+    hint = getattr(store.trouble, "hint", "")
+    error = SyncError(f"{store.mount_path} is not synced: {store.trouble}", hint=f"{hint} {_KEPT}".strip())
+    error.report, error.result = report, result
+    return error
+
+
+def conflicting_paths(stores: Sequence[StoreReport]) -> list[str]:
+    """Where texts were put aside, as the sandbox names them."""
+    return [f"{store.mount_path}{conflict.path}" for store in stores for conflict in store.conflicts]

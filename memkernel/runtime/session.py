@@ -1,0 +1,394 @@
+"""A session that runs: reconcile, run a cell, write back; and its end, with nothing lost (DESIGN 3, journey B)."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from memkernel.errors import (
+    InvalidInputError,
+    MemkernelError,
+    MemoryNotFoundError,
+    SandboxClosedError,
+    SessionNotFoundError,
+    SyncError,
+)
+from memkernel.models import (
+    Actor,
+    Attachment,
+    CellResult,
+    Change,
+    ConflictPolicy,
+    HeldBack,
+    SessionRecord,
+    StoreReport,
+    SyncReport,
+)
+from memkernel.runtime import leaving, reports
+from memkernel.runtime.folders import SessionFolder
+from memkernel.runtime.request import SandboxRequest, check_policy, check_timeout
+from memkernel.runtime.salvage import salvage
+from memkernel.runtime.turns import Turns
+from memkernel.sandbox.base import OutputSink, SandboxBackend, SandboxStatus
+from memkernel.store import Database
+from memkernel.sync.engine import MountSync
+from memkernel.sync.rejected import RejectedFolder
+
+QUIET_S: Final = 2.0
+"""So long a cell of the notebook waits for the database (Decision 18)."""
+
+_INTERRUPT_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions:
+    """How all mounts are synced; see `MountSync.sync`."""
+
+    on_conflict: ConflictPolicy
+    allow_wipe: bool
+    deep: bool
+    final: bool
+
+
+Work = Callable[[], CellResult]
+
+
+class RunningSession:
+    """A sandbox with its mounts, between its start and its end. Safe to use from several threads.
+
+    Attributes:
+        record: the session's record.
+        backend: where its cells run.
+        mounts: its stores, each with what keeps it in sync.
+        history: what each sync did that did anything, oldest first.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        record: SessionRecord,
+        *,
+        request: SandboxRequest,
+        folder: SessionFolder,
+        backend: SandboxBackend,
+        mounts: Sequence[tuple[Attachment, MountSync]],
+        rejected: RejectedFolder,
+    ) -> None:
+        self.record = record
+        self.request = request
+        self.backend = backend
+        self.mounts = tuple(mounts)
+        self.history: list[SyncReport] = []
+        self._database = database
+        self._folder = folder
+        self._rejected = rejected
+        self._turns = Turns()
+        self._pid = os.getpid()
+        self._closed = False
+        self._held_back: dict[str, HeldBack] = {}
+        leaving.register(self)
+
+    # -- cells ---------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        code: str,
+        *,
+        timeout_s: float | None = None,
+        on_output: OutputSink | None = None,
+        allow_wipe: bool = False,
+        on_conflict: str | None = None,
+    ) -> CellResult:
+        """Run a cell, and save what it wrote; also when it failed, timed out or was interrupted.
+
+        Raises:
+            SyncConflictError: of its texts some were put aside; `result` and `report` say what happened.
+            SyncError: a store cannot be synced, before the cell (which then does not run) or after it; all is kept.
+            SandboxError: the engine or the container is gone; what the cell had written is saved.
+        """
+        patience = check_timeout(timeout_s) or self.request.timeout_s
+        work = lambda: self.backend.run(code, timeout_s=patience, on_output=on_output)  # noqa: E731  # one call, named
+        return self._cell(work, allow_wipe, on_conflict)
+
+    def bash(
+        self,
+        command: str,
+        *,
+        timeout_s: float | None = None,
+        on_output: OutputSink | None = None,
+        allow_wipe: bool = False,
+        on_conflict: str | None = None,
+    ) -> CellResult:
+        """Run a bash script, and save what it wrote; raises as `run` does."""
+        patience = check_timeout(timeout_s) or self.request.timeout_s
+        work = lambda: self.backend.bash(command, timeout_s=patience, on_output=on_output)  # noqa: E731  # as above
+        return self._cell(work, allow_wipe, on_conflict)
+
+    def _cell(self, work: Work, allow_wipe: bool, on_conflict: str | None) -> CellResult:
+        policy = self._policy(on_conflict)
+        with self._turns.turn():
+            self._check_open()
+            before = self._sync(policy)
+            if any(store.trouble for store in before.stores):
+                self._remember(before)
+                reports.raise_what_is_wrong(before)
+            try:
+                result = work()
+            except BaseException:
+                # The container or the engine is gone, or it was interrupted: its files are here all the same.
+                self._remember(reports.joined(before, self._sync(policy, allow_wipe=allow_wipe)))
+                raise
+            report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
+            self._remember(report)
+        result = replace(result, report=report)
+        reports.raise_what_is_wrong(report, result)
+        return result
+
+    # -- syncs ---------------------------------------------------------------------------------------
+
+    def sync(self, *, on_conflict: str | None = None, allow_wipe: bool = False) -> SyncReport:
+        """Save what lies in the mounts, and bring them up to their stores; every file is read again.
+
+        Raises:
+            SyncConflictError, SyncError: as `run`; `report` says what happened.
+        """
+        policy = self._policy(on_conflict)
+        with self._turns.turn():
+            self._check_open()
+            report = self._sync(policy, allow_wipe=allow_wipe, deep=True)
+            self._remember(report)
+        reports.raise_what_is_wrong(report)
+        return report
+
+    def sync_quietly(self) -> SyncReport | None:
+        """Sync where nobody works with the session, and let the database have two seconds; nothing is ever raised.
+
+        Returns:
+            What was done; None where the session was busy, has ended, or the database took longer.
+        """
+        done: list[SyncReport] = []
+        worker = threading.Thread(target=self._sync_if_free, args=(done,), name="memkernel-sync", daemon=True)
+        worker.start()
+        worker.join(QUIET_S)
+        return done[0] if done else None
+
+    def _sync_if_free(self, done: list[SyncReport]) -> None:
+        with self._turns.turn_if_free() as free:
+            if not free or self._closed or not self._is_mine:
+                return
+            report = self._sync(self.request.on_conflict)
+            self._remember(report)
+            done.append(report)
+
+    def reset(self, memory_store_id: str | None = None) -> SyncReport:
+        """Bring the mounts, or one of them, back to what their stores hold; what was changed is put aside.
+
+        Raises:
+            SyncError: a store cannot be read.
+        """
+        with self._turns.turn():
+            self._check_open()
+            chosen = [one for one in self.mounts if memory_store_id in (None, one[0].memory_store_id)]
+            report = SyncReport(tuple(_guarded(attachment, mount.reset) for attachment, mount in chosen))
+            self._remember(report)
+        for store in report.stores:
+            if store.trouble is not None:
+                raise reports.trouble_error(store, report) from store.trouble
+        return report
+
+    def apply_held_back(self) -> SyncReport:
+        """Delete what the wipe guard restored last, as this session.
+
+        Raises:
+            InvalidInputError: nothing is held back.
+            PreconditionFailedError: one of the memories was changed at this very moment.
+        """
+        with self._turns.turn():
+            self._check_open()
+            if not self._held_back:
+                raise InvalidInputError("nothing is held back")
+            for held in list(self._held_back.values()):
+                self._delete(held)
+                del self._held_back[held.memory_store_id]
+            report = self._sync(self.request.on_conflict)
+            self._remember(report)
+        return report
+
+    def _delete(self, held: HeldBack) -> None:
+        memories, changes = self._database.memories, list[Change]()
+        for path in held.paths:
+            with suppress(MemoryNotFoundError):
+                head = memories.at_path(held.memory_store_id, path, view="basic")
+                changes.append(Change(path, None, head.content_sha256))
+        memories.apply(held.memory_store_id, changes, actor=Actor("session_actor", self.record.id))
+
+    def _sync(
+        self, policy: ConflictPolicy, *, allow_wipe: bool = False, deep: bool = False, final: bool = False
+    ) -> SyncReport:
+        options = SyncOptions(policy, allow_wipe=allow_wipe, deep=deep, final=final)
+
+        def each() -> SyncReport:
+            return SyncReport(tuple(self._sync_one(*mount, options) for mount in self.mounts))
+
+        try:
+            return each()
+        except KeyboardInterrupt:
+            # What the cell wrote is saved before the interrupt goes on; a second interrupt is let through.
+            self._remember(each())
+            raise
+
+    def _sync_one(self, attachment: Attachment, mount: MountSync, options: SyncOptions) -> StoreReport:
+        return _guarded(
+            attachment,
+            lambda: mount.sync(
+                on_conflict=options.on_conflict,
+                allow_wipe=options.allow_wipe,
+                deep=options.deep,
+                frozen=self.backend.frozen,
+                final=options.final,
+            ),
+        )
+
+    def _policy(self, on_conflict: str | None) -> ConflictPolicy:
+        return self.request.on_conflict if on_conflict is None else check_policy(on_conflict)
+
+    def _remember(self, report: SyncReport) -> None:
+        if reports.says_something(report):
+            self.history.append(report)
+        for store in report.stores:
+            if store.held_back is not None:
+                self._held_back[store.memory_store_id] = store.held_back
+
+    # -- the sandbox ---------------------------------------------------------------------------------
+
+    def pending(self) -> list[tuple[Attachment, int, int]]:
+        """For each mount, how many paths the next sync would save, and how many it would pull."""
+        with self._turns.turn():
+            self._check_open()
+            return [(attachment, *_counts(mount)) for attachment, mount in self.mounts]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was not stopped, and is this process's own."""
+        return not self._closed and self._is_mine
+
+    @property
+    def _is_mine(self) -> bool:
+        return os.getpid() == self._pid
+
+    def _check_open(self) -> None:
+        if not self._is_mine:
+            raise SandboxClosedError("the sandbox belongs to the process that this one was forked from")
+        if self._closed:
+            raise SandboxClosedError
+
+    def status(self) -> SandboxStatus:
+        """How the sandbox stands, asked now."""
+        return self.backend.status() if self.is_open else SandboxStatus("closed", "stopped")
+
+    def interrupt(self) -> None:
+        """Interrupt the cell that runs, from any thread."""
+        if self.is_open:
+            self.backend.interrupt()
+
+    def restart(self) -> None:
+        """A new kernel; what the old one had written is saved first."""
+        with self._turns.turn():
+            self._check_open()
+            report = self._sync(self.request.on_conflict)
+            self._remember(report)
+            self.backend.restart()
+
+    def logs(self) -> str:
+        """The last lines that the kernel's process itself wrote."""
+        self._check_open()
+        return self.backend.logs()
+
+    def put(self, source: Path, target: str) -> None:
+        """Copy a file or folder of this machine into the sandbox's home or /tmp."""
+        with self._turns.turn():
+            self._check_open()
+            self.backend.put(source, target)
+
+    def get(self, source: str, target: Path) -> None:
+        """Copy a file or folder of the sandbox to this machine."""
+        with self._turns.turn():
+            self._check_open()
+            self.backend.get(source, target)
+
+    # -- the end -------------------------------------------------------------------------------------
+
+    def stop(self) -> SyncReport:
+        """Save all, end the sandbox and the session; nothing where that is done already.
+
+        Raises:
+            SyncConflictError: texts were put aside; all the rest is done.
+            SyncError: a store cannot be synced: its mount is kept, and saved at the next start of a sandbox.
+        """
+        if self._closed or not self._is_mine:
+            return SyncReport()
+        with self._turns.turn_if_free() as free:
+            report = self._end() if free else None
+        if report is None:
+            self._break_off()
+            with self._turns.turn():
+                report = self._end()
+        reports.raise_what_is_wrong(report)
+        return report
+
+    def _break_off(self) -> None:
+        """End the cell that another thread runs; its write-back follows."""
+        with suppress(MemkernelError):
+            self.backend.interrupt()
+        with self._turns.turn_if_free(_INTERRUPT_S) as free:
+            if not free:
+                self.backend.stop()
+
+    def _end(self) -> SyncReport:
+        if self._closed:
+            return SyncReport()
+        policy = self.request.on_conflict
+        report = self._sync(policy, deep=True)  # before the container goes (CONTRACT D.5, step 6)
+        try:
+            self.backend.stop()
+        finally:
+            # And what it still wrote until it went.
+            report = reports.joined(report, self._sync(policy, final=True))
+            self._remember(report)
+            self._closed = True
+            leaving.forget(self)
+            self._let_go(report)
+        return report
+
+    def _let_go(self, report: SyncReport) -> None:
+        if any(isinstance(store.trouble, SyncError) for store in report.stores):
+            salvage(self._database, self._folder, self._rejected)
+        elif any(store.trouble for store in report.stores):
+            self._folder.release()
+            return
+        try:
+            self._database.sessions.update(self.record.id, status="terminated")
+        except (SessionNotFoundError, InvalidInputError):
+            pass  # somebody ended or deleted it
+        except MemkernelError:
+            self._folder.release()  # the next start ends it
+            return
+        self._folder.remove()
+
+
+def _guarded(attachment: Attachment, work: Callable[[], StoreReport]) -> StoreReport:
+    """What a sync did; an error of one store is its report's trouble, and stops no other store."""
+    try:
+        return work()
+    except (MemkernelError, OSError) as error:
+        return reports.troubled(attachment, error)
+
+
+def _counts(mount: MountSync) -> tuple[int, int]:
+    state = mount.status()
+    return state.local, state.remote

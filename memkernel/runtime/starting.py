@@ -1,0 +1,153 @@
+"""How a session starts: checked first, then made step by step, and undone where a step fails."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from memkernel.errors import MemkernelError, MountError, SyncError
+from memkernel.models import Attachment, SessionRecord, Settings
+from memkernel.runtime import folders, homes
+from memkernel.runtime.backends import make_backend
+from memkernel.runtime.folders import Note, SessionFolder
+from memkernel.runtime.homes import Home
+from memkernel.runtime.recovery import Recovered, recover
+from memkernel.runtime.request import SandboxRequest
+from memkernel.runtime.session import RunningSession
+from memkernel.sandbox.base import Mount
+from memkernel.store import Database
+from memkernel.sync.engine import MountSync
+from memkernel.sync.rejected import RejectedFolder
+
+Progress = Callable[[str, float | None], None]
+
+_recovered: set[tuple[Home, str]] = set()
+_recovering = threading.Lock()
+_PROVISIONAL: Final = "sesn_" + "0" * 26
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a session is made: the database with its name for people, and this machine's settings and home."""
+
+    database: Database
+    database_line: str
+    settings: Settings
+    home: Home
+
+    @classmethod
+    def of(cls, database: Database, database_line: str, settings: Settings) -> Where:
+        """The home is the one that the settings name."""
+        return cls(database, database_line, settings, Home.of(settings.home))
+
+
+def start(request: SandboxRequest, where: Where, progress: Progress | None = None) -> RunningSession:
+    """Start a sandbox whose mounts hold what the stores do.
+
+    Raises:
+        SandboxError: there is no engine, no image, no place for the mounts, or it cannot be started.
+        InvalidInputError: a store is missing or archived, there are too many, or two would have one folder.
+        DatabaseError: the database does not answer.
+        SyncError: a store cannot be brought into its mount.
+    """
+    installation = where.home.installation_id()
+    make_backend(request, where.settings, session_id=_PROVISIONAL, installation_id=installation).check()
+    with ExitStack() as undo:
+        record = where.database.sessions.create(
+            request.attachments, title=request.title, metadata={"host": folders.host_name(), "pid": str(os.getpid())}
+        )
+        undo.callback(_delete_record, where.database, record)
+        on_memory = homes.memory_disk(record.id, _room(request))
+        try:
+            session = _on_disk(request, where, record, on_memory, progress)
+        except MountError:
+            if on_memory is None:
+                raise
+            # The engine may not see this machine's memory file system (Docker's desktop, a snap): its disk, then.
+            session = _on_disk(request, where, record, None, progress)
+        undo.pop_all()
+    return session
+
+
+def recover_once(where: Where) -> list[Recovered]:
+    """What dead sessions have left is saved before the first sandbox of this process starts."""
+    with _recovering:
+        if (where.home, where.database_line) in _recovered:
+            return []
+        _recovered.add((where.home, where.database_line))
+        return recover(where.database, where.database_line, where.settings, where.home)
+
+
+def _on_disk(
+    request: SandboxRequest, where: Where, record: SessionRecord, data: Path | None, progress: Progress | None
+) -> RunningSession:
+    with ExitStack() as undo:
+        place = data or where.home.sessions / record.id
+        note = Note(
+            record.id,
+            where.database_line,
+            request.backend,
+            str(place),
+            folders.host_name(),
+            os.getpid(),
+            {one.slug: one.memory_store_id for one in record.resources if one.access == "read_write"},
+        )
+        folder = folders.create(where.home, note)
+        undo.callback(folder.remove)
+        mounts = tuple(_mount(folder, attachment) for attachment in record.resources)
+        backend = make_backend(
+            request,
+            where.settings,
+            session_id=record.id,
+            installation_id=where.home.installation_id(),
+            mounts=mounts,
+        )
+        folder.rewrite(replace(note, owner=backend.owner))
+        filled = [(one, _fill(where, record, one, folder)) for one in record.resources]
+        undo.callback(backend.stop)
+        backend.check()
+        backend.start(progress)
+        undo.pop_all()
+        return RunningSession(
+            where.database,
+            record,
+            request=request,
+            folder=folder,
+            backend=backend,
+            mounts=filled,
+            rejected=RejectedFolder(where.home.rejected),
+        )
+
+
+def _mount(folder: SessionFolder, attachment: Attachment) -> Mount:
+    files = folder.mount(attachment.slug).files
+    return Mount(files, attachment.mount_path, read_only=attachment.access == "read_only")
+
+
+def _fill(where: Where, record: SessionRecord, attachment: Attachment, folder: SessionFolder) -> MountSync:
+    """The mount of one store, brought up to it."""
+    owner = folder.note.owner
+    assert owner is not None, "the note says whose the files are"
+    places = folder.make_mount(attachment.slug, owner)
+    rejected = RejectedFolder(where.home.rejected)
+    mount = MountSync(where.database, record.id, attachment, places, rejected, owner=owner)
+    trouble = mount.sync().trouble
+    if trouble is not None:
+        hint = getattr(trouble, "hint", "")
+        raise SyncError(f"{attachment.mount_path} cannot be filled: {trouble}", hint=hint) from trouble
+    return mount
+
+
+def _room(request: SandboxRequest) -> int:
+    """Twice what the watchdog lets the writable mounts grow to: it sees an overshoot only after it happened."""
+    return 2 * request.limits.mount_bytes * len(request.attachments)
+
+
+def _delete_record(database: Database, record: SessionRecord) -> None:
+    with suppress(MemkernelError):
+        database.sessions.delete(record.id)

@@ -1,0 +1,47 @@
+"""Who works with a session now: one thread at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from memkernel.errors import SandboxError
+
+
+class Turns:
+    """A lock that tells a thread that holds it, instead of letting it wait for itself."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holder: int | None = None
+
+    @contextmanager
+    def turn(self) -> Generator[None]:
+        """Wait for the lock, and hold it.
+
+        Raises:
+            SandboxError: this thread holds it: it asks from within a cell's own output.
+        """
+        if self._holder == threading.get_ident():
+            raise SandboxError("the sandbox is busy with the cell whose output this is", hint="Ask when it has ended.")
+        with self._lock:
+            self._holder = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._holder = None
+
+    @contextmanager
+    def turn_if_free(self, patience_s: float = 0.0) -> Generator[bool]:
+        """Hold the lock if it is free now, or within the time; whether it is held."""
+        taken = self._lock.acquire(timeout=patience_s) if patience_s > 0 else self._lock.acquire(blocking=False)
+        if not taken:
+            yield False
+            return
+        self._holder = threading.get_ident()
+        try:
+            yield True
+        finally:
+            self._holder = None
+            self._lock.release()
