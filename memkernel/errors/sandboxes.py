@@ -53,7 +53,13 @@ class SandboxClosedError(SandboxError):
 
 
 class SyncError(MemkernelError):
-    """A mount cannot be synced; what lies in it is kept."""
+    """A mount cannot be synced; what lies in it is kept.
+
+    After a cell or a whole sync `report` is its SyncReport, and `result` the cell's CellResult.
+    """
+
+    report: Any = None
+    result: Any = None
 
 
 class SyncConflictError(PreconditionFailedError):
