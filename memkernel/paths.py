@@ -47,7 +47,7 @@ def _broken_rule(text: str) -> str | None:
     if len(segments) > MAX_SEGMENTS:
         return f"it has {len(segments)} segments, the limit is {MAX_SEGMENTS}"
     for character in text:
-        if unicodedata.category(character) in _FORBIDDEN_CATEGORIES or character in _LINE_SEPARATORS:
+        if not is_legal_character(character):
             return f"it holds U+{ord(character):04X}"
     if not unicodedata.is_normalized("NFC", text):
         return "it is not in Unicode normal form C"
@@ -55,6 +55,11 @@ def _broken_rule(text: str) -> str | None:
     if size_bytes > MAX_PATH_BYTES:
         return f"it has {size_bytes:,} bytes, the limit is {MAX_PATH_BYTES:,}"
     return None
+
+
+def is_legal_character(character: str) -> bool:
+    """Whether a path may hold the character: no control or format sign, no line separator."""
+    return unicodedata.category(character) not in _FORBIDDEN_CATEGORIES and character not in _LINE_SEPARATORS
 
 
 def check_prefix(text: str) -> str:
