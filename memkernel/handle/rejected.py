@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from datetime import datetime
 from typing import Final, Literal
@@ -12,6 +12,8 @@ from memkernel.handle.diff import Diff
 from memkernel.handle.records import Records
 from memkernel.handle.store import Store
 from memkernel.models import ABSENT, Memory, MemoryVersion, Operation
+from memkernel.render.cells import code, moment, size
+from memkernel.render.lists import row_of
 from memkernel.sync.rejected import RejectedFolder, RejectedRecord
 
 How = Literal["mine", "theirs", "both"]
@@ -113,6 +115,18 @@ class RejectedChange:
             redacted_at=None,
             redacted_by=None,
         )
+
+
+@row_of.register
+def _(record: RejectedChange) -> Mapping[str, object]:
+    return {
+        "at": moment(record.at),
+        "store": record.store,
+        "path": code(record.path),
+        "operation": record.operation,
+        "size": size(None if record.content is None else len(record.content)),
+        "reason": record.reason,
+    }
 
 
 def rejected_changes(folder: RejectedFolder, stores: Sequence[Store]) -> Records[RejectedChange]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from memkernel import runtime
@@ -24,6 +24,8 @@ from memkernel.models import (
     SessionRecord,
     SyncReport,
 )
+from memkernel.render.cells import code
+from memkernel.render.lists import row_of
 from memkernel.runtime import Recovered, RunningSession, Where
 from memkernel.sandbox.base import OutputSink, SandboxStatus
 from memkernel.sync.rejected import RejectedFolder
@@ -62,6 +64,17 @@ class MountState:
     remote: int
 
 
+@row_of.register
+def _(record: MountState) -> Mapping[str, object]:
+    return {
+        "store": record.store.slug,
+        "folder": code(record.attachment.mount_path),
+        "access": record.attachment.access,
+        "to save": record.local,
+        "to bring": record.remote,
+    }
+
+
 class Sandbox:
     """A place where code runs that may use memory stores as folders; what it writes there are versions.
 
@@ -72,6 +85,7 @@ class Sandbox:
         stores: the stores, with their access.
         name: what it is called; by default the first store's slug.
         backend: `docker` or `local`.
+        options: what it was asked to be, by the names of the arguments.
     """
 
     def __init__(
@@ -134,6 +148,18 @@ class Sandbox:
             files=files,
             packages=packages,
             environment=environment,
+        )
+        self.options = MappingProxyType(
+            {
+                "backend": self._request.backend,
+                "level": level,
+                "image": image,
+                "network": network,
+                "memory": memory,
+                "cpus": cpus,
+                "pids": pids,
+                "packages": tuple(packages),
+            }
         )
         self._where = Where.of(connection.database, connection.line, connection.settings)
         self._rejected = RejectedFolder(self._where.home.rejected)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from memkernel.runtime.ending import end_session, unended_sessions
+from memkernel.runtime.folders import dead_sessions
+from memkernel.runtime.homes import Home
 from memkernel.runtime.recovery import Recovered, recover
 from memkernel.runtime.request import SandboxRequest, make_request
 from memkernel.runtime.session import RunningSession
 from memkernel.runtime.starting import Where, recover_once, start
 
 __all__ = [
+    "Home",
     "Recovered",
     "RunningSession",
     "SandboxRequest",
     "Where",
+    "dead_sessions",
+    "end_session",
     "make_request",
     "recover",
     "recover_once",
     "start",
+    "unended_sessions",
 ]

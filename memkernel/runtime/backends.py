@@ -5,46 +5,54 @@ from __future__ import annotations
 from memkernel.models import Settings
 from memkernel.runtime.request import SandboxRequest
 from memkernel.sandbox.base import Mount, SandboxBackend, SandboxSpec
-from memkernel.sandbox.engine import Engine, find
+from memkernel.sandbox.engine import Engine, find_engine
 
 
-def make_backend(
-    request: SandboxRequest,
-    settings: Settings,
-    *,
-    session_id: str,
-    installation_id: str,
-    mounts: tuple[Mount, ...] = (),
-) -> SandboxBackend:
-    """The backend that was asked for; nothing is started.
+class Provider:
+    """Makes the backends of one sandbox; for Docker it holds the connections to the engine."""
 
-    Raises:
-        EngineNotFoundError, EngineError: Docker was asked for, and does not answer or cannot be used.
-    """
-    spec = SandboxSpec(
-        session_id=session_id,
-        installation_id=installation_id,
-        mounts=(*mounts, *request.files),
-        limits=request.limits,
-        network=request.network,
-        image=request.image,
-        packages=request.packages,
-        environment=request.environment,
-    )
-    if request.backend == "local":
-        from memkernel.sandbox.local import LocalSandbox
+    def __init__(self, request: SandboxRequest, settings: Settings) -> None:
+        """Find the engine, where one is needed.
 
-        return LocalSandbox(spec, level=request.level)
-    from memkernel.sandbox.docker import DockerSandbox
+        Raises:
+            EngineNotFoundError: Docker was asked for, and no engine answers.
+            EngineError: one does, and cannot be used.
+        """
+        self._request = request
+        self._engine = find_engine(settings) if request.backend == "docker" else None
 
-    return DockerSandbox(spec, engine_of(settings))
+    def make(self, *, session_id: str, installation_id: str, mounts: tuple[Mount, ...] = ()) -> SandboxBackend:
+        """The backend that was asked for, with these stores' mounts; nothing is started."""
+        request = self._request
+        spec = SandboxSpec(
+            session_id=session_id,
+            installation_id=installation_id,
+            mounts=(*mounts, *request.files),
+            limits=request.limits,
+            network=request.network,
+            image=request.image,
+            packages=request.packages,
+            environment=request.environment,
+        )
+        if self._engine is None:
+            from memkernel.sandbox.local import LocalSandbox
+
+            return LocalSandbox(spec, level=request.level)
+        from memkernel.sandbox.docker import DockerSandbox
+
+        return DockerSandbox(spec, self._engine)
+
+    def close(self) -> None:
+        """Close the connections to the engine."""
+        if self._engine is not None:
+            self._engine.close()
 
 
 def engine_of(settings: Settings) -> Engine:
-    """The Docker engine that the environment names, or the usual one.
+    """The Docker engine that the environment names, or the usual one; the caller closes it.
 
     Raises:
         EngineNotFoundError: none answers.
-        EngineError: it does, and cannot be used.
+        EngineError: one does, and cannot be used.
     """
-    return find(settings)
+    return find_engine(settings)

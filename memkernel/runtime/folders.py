@@ -197,6 +197,12 @@ def notes(home: Home) -> Iterator[Note]:
                 yield note
 
 
+def dead_sessions(home: Home) -> list[str]:
+    """The sessions of this machine whose process is gone."""
+    here = host_name()
+    return [note.session_id for note in notes(home) if note.host == here and not is_alive(home, note.session_id)]
+
+
 def read_note(path: Path) -> Note | None:
     """The note in a session's folder; None where there is none that this version can read."""
     note = _parsed_note(path)

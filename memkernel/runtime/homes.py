@@ -59,6 +59,11 @@ class Home:
         """
         make_private(self.sessions)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether a sandbox was ever made here."""
+        return (self.directory / "installation").exists()
+
     def installation_id(self) -> str:
         """16 hex digits that name this home on the label of each of its containers; made with the first sandbox."""
         file = self.directory / "installation"

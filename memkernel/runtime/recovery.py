@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from typing import Final
 
 from memkernel.errors import MemkernelError, SessionNotFoundError, SyncError
 from memkernel.models import SessionRecord, Settings, StoreReport, SyncReport
@@ -15,6 +18,8 @@ from memkernel.runtime.salvage import salvage
 from memkernel.store import Database
 from memkernel.sync.engine import MountSync
 from memkernel.sync.rejected import RejectedFolder
+
+_PAGE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +35,54 @@ class Recovered:
 def recover(database: Database, database_line: str, settings: Settings, home: Home) -> list[Recovered]:
     """End the dead sessions of this machine and database, and save what they left. Raises nothing of theirs."""
     folders.sweep(home)
-    _remove_containers(settings, home)
+    RejectedFolder(home.rejected).expire()
+    if home.is_known:
+        remove_containers(settings, home)
     found: list[Recovered] = []
+    _end_bodiless(database, home)
     for note in folders.notes(home):
         if note.host == folders.host_name():
             ended = recover_one(database, database_line, home, note.session_id)
             found += [] if ended is None else [ended]
     return found
+
+
+def owner_of_session(installation_id: str) -> dict[str, str]:
+    """A session's metadata: which process, where, it belongs to."""
+    return {"host": folders.host_name(), "pid": str(os.getpid()), "installation": installation_id}
+
+
+def _end_bodiless(database: Database, home: Home) -> None:
+    """End the sessions of this installation whose process died before they had a folder, or after it was removed."""
+    if not home.is_known:
+        return
+    ours = owner_of_session(home.installation_id())
+    for record in unended(database):
+        at_home = all(record.metadata.get(name) == ours[name] for name in ("host", "installation"))
+        if at_home and not (home.sessions / record.id).exists() and not _lives(record.metadata.get("pid", "")):
+            with suppress(MemkernelError):
+                database.sessions.update(record.id, status="terminated")
+
+
+def _lives(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def unended(database: Database) -> Iterator[SessionRecord]:
+    """All sessions that have not ended, newest first."""
+    page = None
+    while True:
+        some = database.sessions.list(statuses=["idle", "running", "rescheduling"], limit=_PAGE, page=page)
+        yield from some.data
+        page = some.next_page
+        if page is None:
+            return
 
 
 def recover_one(database: Database, database_line: str, home: Home, session_id: str) -> Recovered | None:
@@ -87,9 +133,9 @@ def _leftovers(
     return saved
 
 
-def _remove_containers(settings: Settings, home: Home) -> None:
+def remove_containers(settings: Settings, home: Home) -> None:
     """The containers of this installation's dead sessions; where no engine answers, none of them runs."""
     from memkernel.sandbox.sweep import sweep
 
-    with suppress(MemkernelError):
-        sweep(engine_of(settings), home.installation_id(), lambda session_id: folders.is_alive(home, session_id))
+    with suppress(MemkernelError), closing(engine_of(settings)) as engine:
+        sweep(engine, home.installation_id(), lambda session_id: folders.is_alive(home, session_id))

@@ -129,7 +129,7 @@ def _limits(memory: str | int, cpus: float, pids: int) -> SandboxLimits:
     for name, value, kinds in (("cpus", cpus, (int, float)), ("pids", pids, (int,))):
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise InvalidInputError(f"{name}={value!r} is no number")
-    limits = SandboxLimits(memory_bytes=walls.parse_size(memory), cpus=cpus, pids=pids)
+    limits = SandboxLimits(memory_bytes=walls.parse_bytes(memory), cpus=cpus, pids=pids)
     walls.check_limits(limits)
     return limits
 

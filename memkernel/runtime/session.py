@@ -30,6 +30,7 @@ from memkernel.models import (
     SyncReport,
 )
 from memkernel.runtime import leaving, reports
+from memkernel.runtime.backends import Provider
 from memkernel.runtime.folders import SessionFolder
 from memkernel.runtime.request import SandboxRequest, check_policy, check_timeout
 from memkernel.runtime.salvage import salvage
@@ -78,6 +79,7 @@ class RunningSession:
         backend: SandboxBackend,
         mounts: Sequence[tuple[Attachment, MountSync]],
         rejected: RejectedFolder,
+        provider: Provider,
     ) -> None:
         self.record = record
         self.request = request
@@ -87,6 +89,7 @@ class RunningSession:
         self._database = database
         self._folder = folder
         self._rejected = rejected
+        self._provider = provider
         self._turns = Turns()
         self._pid = os.getpid()
         self._closed = False
@@ -362,6 +365,9 @@ class RunningSession:
             self._remember(report)
             self._closed = True
             leaving.forget(self)
+            for _, mount in self.mounts:
+                mount.close()
+            self._provider.close()
             self._let_go(report)
         return report
 

@@ -13,10 +13,10 @@ from typing import Final
 from memkernel.errors import MemkernelError, MountError, SyncError
 from memkernel.models import Attachment, SessionRecord, Settings
 from memkernel.runtime import folders, homes
-from memkernel.runtime.backends import make_backend
+from memkernel.runtime.backends import Provider
 from memkernel.runtime.folders import Note, SessionFolder
 from memkernel.runtime.homes import Home
-from memkernel.runtime.recovery import Recovered, recover
+from memkernel.runtime.recovery import Recovered, owner_of_session, recover
 from memkernel.runtime.request import SandboxRequest
 from memkernel.runtime.session import RunningSession
 from memkernel.sandbox.base import Mount
@@ -55,21 +55,23 @@ def start(request: SandboxRequest, where: Where, progress: Progress | None = Non
         DatabaseError: the database does not answer.
         SyncError: a store cannot be brought into its mount.
     """
-    installation = where.home.installation_id()
-    make_backend(request, where.settings, session_id=_PROVISIONAL, installation_id=installation).check()
     with ExitStack() as undo:
+        provider = Provider(request, where.settings)
+        undo.callback(provider.close)
+        installation = where.home.installation_id()
+        provider.make(session_id=_PROVISIONAL, installation_id=installation).check()
         record = where.database.sessions.create(
-            request.attachments, title=request.title, metadata={"host": folders.host_name(), "pid": str(os.getpid())}
+            request.attachments, title=request.title, metadata=owner_of_session(installation)
         )
         undo.callback(_delete_record, where.database, record)
         on_memory = homes.memory_disk(record.id, _room(request))
         try:
-            session = _on_disk(request, where, record, on_memory, progress)
+            session = _on_disk(request, where, provider, record, data=on_memory, progress=progress)
         except MountError:
             if on_memory is None:
                 raise
             # The engine may not see this machine's memory file system (Docker's desktop, a snap): its disk, then.
-            session = _on_disk(request, where, record, None, progress)
+            session = _on_disk(request, where, provider, record, data=None, progress=progress)
         undo.pop_all()
     return session
 
@@ -84,7 +86,13 @@ def recover_once(where: Where) -> list[Recovered]:
 
 
 def _on_disk(
-    request: SandboxRequest, where: Where, record: SessionRecord, data: Path | None, progress: Progress | None
+    request: SandboxRequest,
+    where: Where,
+    provider: Provider,
+    record: SessionRecord,
+    *,
+    data: Path | None,
+    progress: Progress | None,
 ) -> RunningSession:
     with ExitStack() as undo:
         place = data or where.home.sessions / record.id
@@ -100,13 +108,8 @@ def _on_disk(
         folder = folders.create(where.home, note)
         undo.callback(folder.remove)
         mounts = tuple(_mount(folder, attachment) for attachment in record.resources)
-        backend = make_backend(
-            request,
-            where.settings,
-            session_id=record.id,
-            installation_id=where.home.installation_id(),
-            mounts=mounts,
-        )
+        installation = where.home.installation_id()
+        backend = provider.make(session_id=record.id, installation_id=installation, mounts=mounts)
         folder.rewrite(replace(note, owner=backend.owner))
         filled = [(one, _fill(where, record, one, folder)) for one in record.resources]
         undo.callback(backend.stop)
@@ -121,6 +124,7 @@ def _on_disk(
             backend=backend,
             mounts=filled,
             rejected=RejectedFolder(where.home.rejected),
+            provider=provider,
         )
 
 

@@ -1,0 +1,65 @@
+"""The sessions that have not ended, and the end of one whose process or machine is gone (Decision 17)."""
+
+from __future__ import annotations
+
+from memkernel.errors import SandboxError
+from memkernel.models import SessionRecord, Settings, SyncReport
+from memkernel.runtime import folders
+from memkernel.runtime.homes import Home
+from memkernel.runtime.recovery import Recovered, recover_one, remove_containers, unended
+from memkernel.store import Database
+
+
+def unended_sessions(database: Database, home: Home) -> list[tuple[SessionRecord, str]]:
+    """Each session that has not ended, newest first, and in a few words where it is."""
+    return [(record, _state(record, home)) for record in unended(database)]
+
+
+def _state(record: SessionRecord, home: Home) -> str:
+    note = folders.read_note(home.sessions / record.id)
+    if note is not None and note.host == folders.host_name():
+        return f"runs in process {note.pid}" if folders.is_alive(home, record.id) else "its process is gone"
+    host = record.metadata.get("host")
+    return f"on {host}" if host and host != folders.host_name() else "has no sandbox here"
+
+
+def end_session(
+    database: Database, database_line: str, settings: Settings, home: Home, session_id: str, *, force: bool
+) -> Recovered:
+    """End a session whose process is gone: save what it left, then let go of its stores.
+
+    Args:
+        database: where its record is.
+        database_line: what a person calls that.
+        settings: of this machine.
+        home: of this machine's sessions.
+        session_id: the session.
+        force: end it also where nothing of it is on this machine; what was not saved where it ran stays there.
+
+    Raises:
+        SessionNotFoundError: there is no such session.
+        SandboxError: it is alive here, or has nothing here and `force` is not set, or its leftovers cannot be saved.
+    """
+    record = database.sessions.retrieve(session_id)
+    if folders.is_alive(home, record.id):
+        raise SandboxError(_alive(record, home), hint="`%sandbox stop` there ends it, and saves all before.")
+    if folders.read_note(home.sessions / record.id) is not None:
+        remove_containers(settings, home)
+        ended = recover_one(database, database_line, home, record.id)
+        if ended is not None and not ended.trouble:
+            return ended
+        if not force:
+            reason = ended.trouble if ended is not None else "another process works on it"
+            raise SandboxError(f"{record.id} cannot be ended: {reason}", hint="Try again; `--force` gives that up.")
+    elif not force:
+        host = record.metadata.get("host", "another machine")
+        raise SandboxError(
+            f"{record.id} runs on {host}, or did", hint="End it there; `--force` ends it here if that machine is gone."
+        )
+    database.sessions.update(record.id, status="terminated")
+    return Recovered(record.id, record.title, SyncReport())
+
+
+def _alive(record: SessionRecord, home: Home) -> str:
+    note = folders.read_note(home.sessions / record.id)
+    return f"{record.id} is alive in process {note.pid if note else '?'} of this machine"
