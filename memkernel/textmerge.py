@@ -1,6 +1,6 @@
 """Base, ours, theirs -> a text or conflicts: a three-way merge of lines.
 
-Lines end at `\n` alone, which they keep, so that a carriage return and a missing last `\n` are part of a line
+Lines end at `\\n` alone, which they keep, so that a carriage return and a missing last `\\n` are part of a line
 like any other character. Each side is aligned with the base as `textdiff` does it, which bounds the work.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from memkernel.textdiff.lines import line_changes, lines_of
 from memkernel.textdiff.runs import Block
@@ -35,66 +36,87 @@ class Merge:
     conflicts: tuple[Conflict, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Region:
-    """What became of `base[start:stop]` on each side; all else of the base is on both."""
-
-    start: int
-    stop: int
-    ours: str
-    theirs: str
-
-
 def merge(base: str, ours: str, theirs: str) -> Merge:
     """Both sides' changes in one text.
 
     What only one side changed is taken from it, and what both changed alike is taken once. Changes that meet, with
     no unchanged line of the base between them, are a conflict.
     """
-    if theirs in (ours, base):
-        return Merge(ours, ())
-    if ours == base:
-        return Merge(theirs, ())
-    base_lines = lines_of(base)
-    merged: list[str] = []
-    conflicts: list[Conflict] = []
+    pieces = list(_pieces(base, ours, theirs))
+    conflicts = tuple(piece for piece in pieces if isinstance(piece, Conflict))
+    text = None if conflicts else "".join(piece for piece in pieces if isinstance(piece, str))
+    return Merge(text, conflicts)
+
+
+def union(base: str, ours: str, theirs: str) -> str:
+    """The merge in which a conflict holds the lines of both sides, ours first; what they share there, once."""
+    text = ""
+    for piece in _pieces(base, ours, theirs):
+        text += _both(piece.ours, piece.theirs) if isinstance(piece, Conflict) else piece
+    return text
+
+
+def _both(ours: str, theirs: str) -> str:
+    mine, yours = lines_of(ours), lines_of(theirs)
+    head = _shared(mine, yours)
+    tail = _shared(mine[head:][::-1], yours[head:][::-1])
+    parts = [mine[:head], mine[head : len(mine) - tail], yours[head : len(yours) - tail], yours[len(yours) - tail :]]
+    text = ""
+    for line in (line for part in parts for line in part):
+        # A last line without its end would run into the next one.
+        text += line if not text or text.endswith("\n") else f"\n{line}"
+    return text
+
+
+def _shared(mine: list[str], yours: list[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(mine, yours, strict=False)))
+
+
+def _pieces(base: str, ours: str, theirs: str) -> Iterator[str | Conflict]:
+    """The merged text in pieces, with the conflicts in their places."""
+    base_lines, our_lines, their_lines = lines_of(base), lines_of(ours), lines_of(theirs)
     at = 0
-    for region in _regions(base_lines, lines_of(ours), lines_of(theirs)):
-        merged += base_lines[at : region.start]
+    for region in _regions(base_lines, our_lines, their_lines):
+        yield "".join(base_lines[at : region.start])
         at = region.stop
         before = "".join(base_lines[region.start : region.stop])
-        if region.theirs in (before, region.ours):
-            merged.append(region.ours)
-        elif region.ours == before:
-            merged.append(region.theirs)
+        mine = "".join(our_lines[region.ours])
+        yours = "".join(their_lines[region.theirs])
+        if yours in (before, mine):
+            yield mine
+        elif mine == before:
+            yield yours
         else:
-            first = region.start + (region.start < region.stop)
-            conflicts.append(Conflict(first, before, region.ours, region.theirs))
-    return Merge(None if conflicts else "".join([*merged, *base_lines[at:]]), tuple(conflicts))
+            yield Conflict(region.start + (region.start < region.stop), before, mine, yours)
+    yield "".join(base_lines[at:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """Lines `start:stop` of the base, and what each side has in their place; around them all three are equal."""
+
+    start: int
+    stop: int
+    ours: slice
+    theirs: slice
 
 
 def _regions(base: list[str], ours: list[str], theirs: list[str]) -> Iterator[_Region]:
-    """The changes of both sides, those that meet as one, in order."""
+    """The changes of both sides in order, those that meet as one."""
     mine, yours = line_changes(base, ours)[::-1], line_changes(base, theirs)[::-1]
-    shift_ours = shift_theirs = 0  # how far a line of the base lies lower on that side
+    our_shift = their_shift = 0  # how much lower a line of the base lies on that side
     while mine or yours:
-        start = min(side[-1].old_start for side in (mine, yours) if side)
-        stop, first_ours, first_theirs = start, start + shift_ours, start + shift_theirs
-        while (near := _near(mine, stop)) or _near(yours, stop):
-            block = (mine if near else yours).pop()
-            grown = (block.new_stop - block.new_start) - (block.old_stop - block.old_start)
+        start = stop = min(side[-1].old_start for side in (mine, yours) if side)
+        first_ours, first_theirs = start + our_shift, start + their_shift
+        while (is_ours := _meets(mine, stop)) or _meets(yours, stop):
+            block = (mine if is_ours else yours).pop()
             stop = max(stop, block.old_stop)
-            if near:
-                shift_ours += grown
+            if is_ours:
+                our_shift = block.new_stop - block.old_stop
             else:
-                shift_theirs += grown
-        yield _Region(
-            start,
-            stop,
-            "".join(ours[first_ours : stop + shift_ours]),
-            "".join(theirs[first_theirs : stop + shift_theirs]),
-        )
+                their_shift = block.new_stop - block.old_stop
+        yield _Region(start, stop, slice(first_ours, stop + our_shift), slice(first_theirs, stop + their_shift))
 
 
-def _near(side: list[Block], stop: int) -> bool:
-    return bool(side) and side[-1].old_start <= stop
+def _meets(below: list[Block], stop: int) -> bool:
+    return bool(below) and below[-1].old_start <= stop
