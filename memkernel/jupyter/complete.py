@@ -82,7 +82,7 @@ class Completer:
             "SETTING": lambda _: SETTINGS,
             "VALUE": _setting_values,
             "VAR": self._variables,
-            "SANDBOX": lambda _: self._notebook.sandboxes.names,
+            "SANDBOX": lambda _: sorted(set(self._notebook.sandboxes.names)),
             "REJECTED_PATH": lambda _: self._rejected(),
             "SETTLED_PATH": lambda _: self._rejected(),
         }

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
-
-from IPython.display import display
+from typing import TYPE_CHECKING, Final
 
 from memkernel.errors import MemkernelError
 from memkernel.jupyter.notebook import Notebook
+from memkernel.jupyter.shell import display
 from memkernel.models import MemoryVersion, SyncReport
 from memkernel.render import LineCounts, duration_text, report_html, report_text
 from memkernel.textdiff import diff
@@ -53,8 +52,7 @@ def shown_report(
 
 def show_report(notebook: Notebook, box: Sandbox, report: SyncReport, *, duration_s: float | None = None) -> None:
     """Show it in this cell."""
-    show: Any = display  # IPython annotates it in part only
-    show(shown_report(notebook, box, report, duration_s=duration_s))
+    display(shown_report(notebook, box, report, duration_s=duration_s))
 
 
 def count_lines(database: Database, report: SyncReport) -> dict[str, tuple[int, int]]:

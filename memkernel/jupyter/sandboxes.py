@@ -5,10 +5,12 @@ SANDBOX.md, Decisions 18 and 21.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 from IPython.core.error import UsageError
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 Stores: TypeAlias = "tuple[tuple[Store, Access], ...]"
 
 FIRST_NAME: Final = "main"
+_HANDLE: Final = "memkernel.handle.sandbox"
 
 # What `mk.Sandbox` takes where an option is left out: asking for it by name changes nothing.
 _USUAL: Final[Mapping[str, object]] = {"network": "none", "memory": "512m", "cpus": 2.0, "pids": 256}
@@ -40,12 +43,9 @@ class Ask:
         """What this line asks for that a sandbox which runs as `running` has not; nothing where all is well."""
         wanted, mounted = _accesses(self.stores), _accesses(running.stores)
         if wanted and wanted != mounted:
-            return f"it was started with {_named(running.stores)}, not with {_named(self.stores)}"
+            return f"with {_named(running.stores)} and not with {_named(self.stores)}"
         has = {**_USUAL, **running.options}
-        for name, value in self.options.items():
-            if has.get(name) != value:
-                return f"it was started with {name} {has.get(name) or 'as usual'}, not {value}"
-        return ""
+        return next((f"not with {_option(*each)}" for each in self.options.items() if has.get(each[0]) != each[1]), "")
 
 
 def _accesses(stores: Stores) -> dict[str, Access]:
@@ -57,32 +57,33 @@ def _named(stores: Stores) -> str:
     return ", ".join(names) or "no store"
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    box: Sandbox
-    ask: Ask
+def _option(name: str, value: object) -> str:
+    return f"{name} {' '.join(map(str, value)) if isinstance(value, tuple) else value}"  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]  # a tuple of whatever
 
 
 class Sandboxes:
-    """The sandboxes that the magics of this kernel have started, by name; the current one is the newest."""
+    """The sandboxes of this kernel, also those that were made in Python; the current one was started last."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Open] = {}
+        self._asks: WeakKeyDictionary[Sandbox, Ask] = WeakKeyDictionary()
         self._synced: set[str] = set()
         self._told: dict[str, str] = {}
 
-    def __iter__(self) -> Iterator[Sandbox]:
-        return iter([each.box for each in self._open.values()])
+    @property
+    def open(self) -> list[Sandbox]:
+        """All that were started and not stopped, the current one last."""
+        module: Any = sys.modules.get(_HANDLE)  # where nobody has loaded it there is none, and it is not light
+        return module.open_sandboxes() if module is not None else []
 
     @property
     def names(self) -> list[str]:
         """Their names, the current one last."""
-        return list(self._open)
+        return [box.name for box in self.open]
 
     @property
     def current(self) -> Sandbox | None:
         """The one that was started last; None where none is open."""
-        return self._open[self.names[-1]].box if self._open else None
+        return self.open[-1] if self.open else None
 
     def find(self, name: str | None = None) -> Sandbox:
         """The sandbox of this name, else the current one.
@@ -91,14 +92,13 @@ class Sandboxes:
             SandboxClosedError: none is open.
             UsageError: none of this name is.
         """
+        boxes = [box for box in self.open if name in (None, box.name)]
+        if boxes:
+            return boxes[-1]
         if name is None:
-            if self.current is None:
-                raise SandboxClosedError("no sandbox is running")
-            return self.current
-        if name not in self._open:
-            running = f"Running: {', '.join(self._open)}" if self._open else "None is running."
-            raise UsageError(f"there is no sandbox {name!r}\n{running} `%sandbox start {name}` starts it.")
-        return self._open[name].box
+            raise SandboxClosedError("no sandbox is running")
+        running = f"Running: {', '.join(self.names)}." if self.open else "None is running."
+        raise UsageError(f"there is no sandbox {name!r}\n{running} `%sandbox start {name}` starts it.")
 
     def asked(self, name: str | None, ask: Ask) -> Sandbox | None:
         """The sandbox that a line means, where it runs already; None where it has to be started.
@@ -106,16 +106,19 @@ class Sandboxes:
         Raises:
             UsageError: it runs, with other stores, another image or other limits.
         """
-        name = name or (self.names[-1] if self._open else FIRST_NAME)
-        known = self._open.get(name)
-        if known is None:
+        if not self.open or (name is not None and name not in self.names):
             return None
-        if clash := ask.clash(known.ask):
+        box = self.find(name)
+        if clash := ask.clash(self._ask_of(box)):
             raise UsageError(
-                f"the sandbox {name} is running: {clash}\n"
+                f"the sandbox {box.name} is running, {clash}\n"
                 "`%sandbox stop` ends it first; `--name NAME` starts another one beside it."
             )
-        return known.box
+        return box
+
+    def _ask_of(self, box: Sandbox) -> Ask:
+        made_in_python = Ask(tuple((one.store, one.access) for one in box.stores), {"backend": box.backend})
+        return self._asks.get(box, made_in_python)
 
     def start(self, name: str | None, ask: Ask, progress: Progress) -> Sandbox:
         """Start a sandbox; it is the current one from now on.
@@ -124,24 +127,16 @@ class Sandboxes:
             SandboxError: it cannot be started; nothing is left behind.
             InvalidInputError: an option is none.
         """
-        from memkernel.handle.sandbox import Sandbox, read_only, read_write
+        from memkernel.handle.sandbox import Attached, Sandbox
 
-        name = name or FIRST_NAME
-        attached = [read_only(store) if access == "read_only" else read_write(store) for store, access in ask.stores]
-        box = Sandbox(*attached, name=name, **ask.options)
+        box = Sandbox(*(Attached(*one) for one in ask.stores), name=name or FIRST_NAME, **ask.options)
         box.start(progress)
-        self._open[name] = _Open(box, ask)
+        self._asks[box] = Ask(ask.stores, {**ask.options, "backend": box.backend})
         self.synced(box)
         return box
 
-    def forget(self, box: Sandbox) -> None:
-        """The sandbox was stopped, or its container is gone."""
-        self._open = {name: known for name, known in self._open.items() if known.box is not box}
-        self._told.pop(box.id, None)
-
     def retire(self, box: Sandbox) -> None:
-        """Forget a sandbox whose kernel is gone for good, after a last attempt to save what it left."""
-        self.forget(box)
+        """End a sandbox whose container is gone, after a last attempt to save what it left."""
         with suppress(MemkernelError):  # its folder stays, and is saved when the next sandbox starts
             box.stop()
 
@@ -149,7 +144,8 @@ class Sandboxes:
 
     def synced(self, box: Sandbox) -> None:
         """This cell has synced the sandbox already."""
-        self._synced.add(box.id)
+        if box.is_open:
+            self._synced.add(box.id)
 
     def after_cell(self, *_: object) -> None:
         """IPython's `post_run_cell`: sync what the cell has not, and print a line a sandbox where that did something.
@@ -157,7 +153,7 @@ class Sandboxes:
         It cannot change the cell's status, waits for nobody, and never raises (fault 43).
         """
         done, self._synced = self._synced, set()
-        for box in self:
+        for box in self.open:
             if box.id not in done:
                 self._sync_quietly(box)
 

@@ -1,8 +1,12 @@
-"""The part of IPython's shell that memkernel uses, with types: IPython's own annotations are partial."""
+"""The part of IPython that memkernel uses, with types: IPython's own annotations are partial."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+display: Final[Any] = import_module("IPython.display").display
+"""IPython's `display`."""
 
 
 class Shell(Protocol):

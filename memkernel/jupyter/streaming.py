@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
-from IPython.display import display
+from memkernel.jupyter.shell import display
 
 _STREAMS: Final = ("stdout", "stderr")
 
@@ -56,8 +56,7 @@ def write_error(text: str) -> None:
 
 def _display(output: Mapping[str, Any], *, update: bool) -> None:
     display_id = output.get("transient", {}).get("display_id")
-    shown: Any = display  # IPython annotates it in part only
-    shown(
+    display(
         output.get("data", {}),
         raw=True,
         metadata=output.get("metadata") or None,

@@ -40,7 +40,7 @@ def _table(records: Sequence[object]) -> tuple[list[str], list[list[object]]]:
 def row_of(record: object) -> Mapping[str, object]:
     """A record's cells by the names of their columns."""
     if is_dataclass(record):
-        return {field.name: getattr(record, field.name) for field in fields(record)}
+        return {field.name: getattr(record, field.name) for field in fields(record) if field.repr}
     if isinstance(record, Mapping):
         return {str(name): value for name, value in cast("Mapping[object, object]", record).items()}
     return {"value": record}

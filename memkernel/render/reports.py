@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -15,11 +16,13 @@ from memkernel.render.things import html_of, text_of
 LineCounts: TypeAlias = Mapping[str, tuple[int, int]]
 """By the id of a version: how many lines came with it, and how many went."""
 
-Kind = Literal["created", "modified", "deleted", "merged", "pulled", "refused", "not saved", "restored", "trouble"]
+Kind = Literal["created", "modified", "deleted", "merged", "pulled", "refused", "not saved", "restored", "not synced"]
 
 PATH_CHARACTERS: Final = 1_024
 REASON_CHARACTERS: Final = 400
 OUTPUT_CHARACTERS: Final = 2_000
+
+_COMMAND: Final = re.compile(r"`([^`]+)`")
 
 _SIGNS: Final[Mapping[Kind, str]] = {
     "created": "+",
@@ -30,7 +33,7 @@ _SIGNS: Final[Mapping[Kind, str]] = {
     "refused": "!",
     "not saved": "✗",
     "restored": "✗",
-    "trouble": "✗",
+    "not synced": "✗",
 }
 _CLASSES: Final[Mapping[Kind, str]] = {
     "created": "came",
@@ -41,7 +44,7 @@ _CLASSES: Final[Mapping[Kind, str]] = {
     "refused": "bad",
     "not saved": "bad",
     "restored": "bad",
-    "trouble": "bad",
+    "not synced": "bad",
 }
 _ENDINGS: Final[Mapping[CellStatus, str]] = {
     "ok": "done",
@@ -112,7 +115,7 @@ def report_line(report: SyncReport) -> str:
     """The whole report in one line with the paths, as far as there is room; nothing where nothing happened."""
     parts = list[str]()
     for store in report.stores:
-        words = _store_summary(store)
+        words = list(_store_summary(store))
         if words:
             paths = [line.path for line in _lines(store, {}) if line.path]
             shown = f" ({', '.join(paths[:3])}{', …' if len(paths) > 3 else ''})" if paths else ""
@@ -139,7 +142,7 @@ def _store_summary(store: StoreReport) -> Iterator[str]:
 
 def _lines(store: StoreReport, counts: LineCounts) -> Iterator[_Line]:
     if store.trouble is not None:
-        yield _Line("trouble", "", reason=f"{store.trouble}")
+        yield _Line("not synced", "", reason=f"{store.trouble}")
     for conflict in store.conflicts:
         yield _Line("not saved", conflict.path, reason=conflict.reason)
     for path in store.held_back.paths if store.held_back else ():
@@ -208,7 +211,7 @@ def _columns(lines: Sequence[_Line]) -> list[str]:
 
 def _line_text(line: _Line, width: int, counts: int, versions: int) -> str:
     facts = f"{line.lines:<{counts}}  {line.version:<{versions}}  {line.size}" if line.version else line.reason
-    return f"  {_SIGNS[line.kind]} {line.kind:<9} {line.path:<{width}}  {facts}".rstrip()
+    return f"  {_SIGNS[line.kind]} {line.kind:<10} {line.path:<{width}}  {facts}".rstrip()
 
 
 # -- as HTML -----------------------------------------------------------------------------------------
@@ -222,7 +225,7 @@ def _report_body(report: SyncReport, counts: LineCounts, title: str, *, beside: 
     table = f"<table><tbody>{''.join(drawn)}</tbody></table>" if drawn else ""
     more = f'<p class="faint">{len(drawn):,} of {len(rows):,} files shown</p>' if len(drawn) < len(rows) else ""
     sentences = dict.fromkeys(sentence for store in report.stores for sentence in _ways_out(store))
-    ways_out = "".join(f'<p class="faint">{html_line(each, REASON_CHARACTERS)}</p>' for each in list(sentences)[:8])
+    ways_out = "".join(f'<p class="faint">{_sentence_html(each)}</p>' for each in list(sentences)[:8])
     return head + table + more + ways_out
 
 
@@ -232,11 +235,17 @@ def _head_html(report: SyncReport, title: str) -> str:
     return f'<p class="{kind}">{html_line(words, REASON_CHARACTERS)}</p>'
 
 
+def _sentence_html(sentence: str) -> str:
+    """With its commands, which stand between backticks, as code."""
+    html = html_line(sentence, REASON_CHARACTERS)
+    return _COMMAND.sub(r"<code>\1</code>", html)
+
+
 def _row_html(store: StoreReport, line: _Line, *, named: bool) -> str:
     kind = _CLASSES[line.kind]
     where = f"{store.mount_path}{line.path}" if named else line.path
     cells = [
-        f"<td{_class(kind)}>{_SIGNS[line.kind]} {line.kind}</td>",
+        f"<td><span{_class(kind)}>{_SIGNS[line.kind]} {line.kind}</span></td>",
         f"<td><code>{html_line(where, PATH_CHARACTERS)}</code></td>",
     ]
     if line.version:

@@ -26,7 +26,7 @@ from memkernel.jupyter.facts import Facts
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.reports import show_report
 from memkernel.jupyter.sandboxes import Ask
-from memkernel.models import SessionRecord, SyncReport
+from memkernel.models import SessionRecord, SessionStatus, SyncReport
 
 if TYPE_CHECKING:
     from memkernel.handle.sandbox import Sandbox
@@ -68,9 +68,8 @@ def stop(notebook: Notebook, args: Namespace, body: str | None) -> Done | None:
     """Save what is in a sandbox, and end it."""
     if args.all and args.sandbox:
         raise UsageError("%sandbox stop: a SANDBOX and --all\nName one, or take all.")
-    boxes = list(notebook.sandboxes) if args.all else [notebook.sandboxes.find(args.sandbox)]
+    boxes = notebook.sandboxes.open if args.all else [notebook.sandboxes.find(args.sandbox)]
     for box in boxes:
-        notebook.sandboxes.forget(box)  # also where the last sync tells of an error, it is ended
         _sync(notebook, args, box, box.stop)
     names = ", ".join(box.name for box in boxes) or "none"
     return None if args.silent else Done(len(boxes), f"Stopped: {names}.")
@@ -98,8 +97,8 @@ def _declare_ls(parser: Parser) -> None:
 
 def ls(notebook: Notebook, args: Namespace, body: str | None) -> Records[SessionRow]:
     """The sandboxes of this notebook, and the sessions of others on the same database, newest first."""
-    here = {box.id: box for box in notebook.sandboxes}
-    statuses = None if args.all else ["running", "idle", "rescheduling"]
+    here = {box.id: box for box in notebook.sandboxes.open}
+    statuses: tuple[SessionStatus, ...] | None = None if args.all else ("running", "idle", "rescheduling")
     most = args.limit or _SESSIONS
     page = notebook.connection.database.sessions.list(statuses=statuses, limit=min(most, 100))
     rows = Records([_session_row(record, here) for record in page.data], kind=SessionRow)
@@ -165,11 +164,11 @@ def mounts(notebook: Notebook, args: Namespace, body: str | None) -> Records[Mou
 def _mounts(box: Sandbox) -> list[MountRow]:
     return [
         MountRow(
-            mount.name,
-            mount.mount_path,
-            "read-only" if mount.access == "read_only" else "read-write",
-            mount.local_changes,
-            mount.remote_changes,
+            mount.attachment.name,
+            mount.attachment.mount_path,
+            "read-only" if mount.attachment.access == "read_only" else "read-write",
+            mount.local,
+            mount.remote,
         )
         for mount in box.mounts
     ]
@@ -194,14 +193,10 @@ def _declare_sync(parser: Parser) -> None:
 def sync(notebook: Notebook, args: Namespace, body: str | None) -> None:
     """Save what was changed in the sandbox, bring what was changed in the stores."""
     box = notebook.sandboxes.find(args.name)
-    held_back = box.report is not None and any(store.held_back for store in box.report.stores)
-
-    def work() -> SyncReport:
-        if args.allow_wipe and held_back:
-            return box.apply_held_back()
-        return box.sync(on_conflict=args.on_conflict, allow_wipe=args.allow_wipe)
-
-    _sync(notebook, args, box, work)
+    if args.allow_wipe and box.report is not None and any(store.held_back for store in box.report.stores):
+        _sync(notebook, args, box, box.apply_held_back)
+        return
+    _sync(notebook, args, box, lambda: box.sync(on_conflict=args.on_conflict, allow_wipe=args.allow_wipe))
 
 
 def _declare_reset(parser: Parser) -> None:
@@ -213,8 +208,7 @@ def _declare_reset(parser: Parser) -> None:
 def reset(notebook: Notebook, args: Namespace, body: str | None) -> None:
     """Make the folders equal to their stores; what was not saved is put aside."""
     box = notebook.sandboxes.find(args.name)
-    store = None if args.store is None else notebook.store(args.store)
-    _sync(notebook, args, box, lambda: box.reset(store))
+    _sync(notebook, args, box, lambda: box.reset(args.store))
 
 
 def _sync(notebook: Notebook, args: Namespace, box: Sandbox, work: Any) -> None:

@@ -10,12 +10,12 @@ from memkernel.jupyter.arguments import Parser, count, variable
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.presenters import can_update
 from memkernel.jupyter.progress import Progress
-from memkernel.jupyter.sandboxes import Ask
+from memkernel.jupyter.sandboxes import Ask, Stores
 from memkernel.models import Access
+from memkernel.render import report_line
 
 if TYPE_CHECKING:
     from memkernel.handle.sandbox import Sandbox
-    from memkernel.handle.store import Store
 
 POLICIES: Final = ("error", "merge")
 
@@ -69,12 +69,12 @@ def ask_of(notebook: Notebook, args: Namespace) -> Ask:
     Raises:
         StoreNotFoundError, AmbiguousStoreError: a name is no store's, or several stores'.
     """
-    stores: list[tuple[Store, Access]] = [(notebook.store(ref), "read_write") for ref in args.store or ()]
-    stores += [(notebook.store(ref), "read_only") for ref in args.ro or ()]
+    named: tuple[tuple[Access, list[str] | None], ...] = (("read_write", args.store), ("read_only", args.ro))
+    stores: Stores = tuple((notebook.store(ref), access) for access, refs in named for ref in refs or ())
     options: dict[str, Any] = {name: getattr(args, name) for name in _MAKING if getattr(args, name) is not None}
     if args.package:
         options["packages"] = tuple(args.package)
-    return Ask(tuple(stores), options)
+    return Ask(stores, options)
 
 
 def started(notebook: Notebook, name: str | None, ask: Ask, *, silent: bool = False) -> Sandbox:
@@ -93,5 +93,15 @@ def started(notebook: Notebook, name: str | None, ask: Ask, *, silent: bool = Fa
         raise SandboxError("the start was interrupted", hint="No sandbox was started.") from None
     progress.end("The image is built")
     if not silent:
-        print(f"sandbox {box.name}: {box.isolation}")
+        _introduce(box)
     return box
+
+
+def _introduce(box: Sandbox) -> None:
+    for earlier in box.recovered:
+        which = earlier.title or earlier.session_id
+        outcome = (
+            f"not yet, {earlier.trouble}" if earlier.trouble else report_line(earlier.report) or "nothing was left"
+        )
+        print(f"saved of sandbox {which}, whose notebook is gone: {outcome}")
+    print(f"sandbox {box.name}: {box.isolation}")

@@ -1,0 +1,67 @@
+"""What a sandbox saved, and the texts that it could not save, each with its difference from the store's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from memkernel.handle.diff import Diff
+from memkernel.handle.records import Records
+from memkernel.models import MemoryVersion
+from memkernel.render import diff_html, diff_text, html_of, moment_text
+
+if TYPE_CHECKING:
+    from memkernel.handle.rejected import RejectedChange
+
+_WAY_OUT: Final = (
+    "`%sandbox resolve PATH mine` saves yours over the store's, `both` saves it beside it, `theirs` discards it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PutAside:
+    """A text that could not be saved, and how it differs from what the store holds."""
+
+    change: RejectedChange
+    diff: Diff
+
+    def __repr__(self) -> str:
+        return diff_text(self.diff.text_diff, self._in_the_store, "yours, put aside", self._notes)
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    @property
+    def html(self) -> str:
+        """A static copy of the difference."""
+        change = f"{self._in_the_store} → yours, put aside"
+        return diff_html(self.diff.text_diff, f"{self.change.store}:{self.change.path}", change, self._notes)
+
+    @property
+    def _in_the_store(self) -> str:
+        return f"@{self.diff.old.ordinal} in the store" if self.diff.old else "nothing in the store"
+
+    @property
+    def _notes(self) -> list[str]:
+        what = "its deletion was" if self.change.content is None else "its text was"
+        return [
+            f"{self.change.store}:{self.change.path}: {what} put aside {moment_text(self.change.at)} UTC: "
+            f"{self.change.reason}"
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a sandbox has saved since it was started, newest first, and what it could not save."""
+
+    saved: Records[MemoryVersion]
+    put_aside: tuple[PutAside, ...]
+
+    def __repr__(self) -> str:
+        saved = repr(self.saved) if self.saved else "Nothing was saved yet."
+        return "\n\n".join([saved, *map(repr, self.put_aside), *([_WAY_OUT] if self.put_aside else [])])
+
+    def _repr_html_(self) -> str:
+        saved = html_of(self.saved) if self.saved else html_of("Nothing was saved yet.")
+        way_out = [html_of(_WAY_OUT)] if self.put_aside else []
+        return "".join([saved, *(each.html for each in self.put_aside), *way_out])
