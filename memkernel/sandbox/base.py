@@ -190,12 +190,23 @@ class SandboxBackend(ABC):
         """The last lines that the kernel's process itself wrote."""
 
     @abstractmethod
-    def put(self, source: Path, target: str) -> None:
-        """Copy a file or folder of the host to a path in the sandbox's home or /tmp (Decision 23)."""
+    def put(self, source: Path, target: str) -> tuple[str, ...]:
+        """Copy a file or folder of the host to a path in the sandbox's home or /tmp (Decision 23).
+
+        Returns:
+            What was left out: links, sockets, devices.
+
+        Raises:
+            InvalidInputError: it cannot be read or written.
+            SandboxClosedError, EngineError: as `run`.
+        """
 
     @abstractmethod
-    def get(self, source: str, target: Path) -> None:
-        """Copy a file or folder of the sandbox to a path of the host; no link is followed, none is made."""
+    def get(self, source: str, target: Path) -> tuple[str, ...]:
+        """Copy a file or folder of the sandbox to a path of the host; no link is followed, none is made.
+
+        Returns, raises: as `put`.
+        """
 
     @contextmanager
     def frozen(self) -> Generator[None]:

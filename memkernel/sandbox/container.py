@@ -6,15 +6,16 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 from memkernel.errors import EngineError, MemkernelError, SandboxClosedError
-from memkernel.sandbox import outcome, probe, walls
+from memkernel.sandbox import image, outcome, probe, walls
 from memkernel.sandbox.base import Exit, Place, SandboxSpec
 from memkernel.sandbox.channel import ExecChannel
 from memkernel.sandbox.engine import Engine
+from memkernel.sandbox.inside import CONNECTION, helper_argv, kernel_argv
 
 _LOG_LINES: Final = 100
 
@@ -25,24 +26,25 @@ class ContainerPlace(Place):
     Args:
         engine: it stays the caller's.
         spec: checked before; `walls.check_*`.
-        image: the image's id; it has python3 and ipykernel.
+        image_id: it has python3 and ipykernel.
         who: whom the container runs as.
-        main: the kernel's command; it finds the connection info in `walls.CONNECTION`.
-        helper: the command of the channel, run beside it.
+        main: the kernel's command; it finds the connection info in `inside.CONNECTION`.
+        helper: the command of the channel, for the connection info's `ip`.
     """
 
     def __init__(
         self,
         engine: Engine,
         spec: SandboxSpec,
-        image: str,
+        image_id: str,
         who: walls.Identity,
         *,
-        main: Sequence[str],
-        helper: Sequence[str],
+        main: Sequence[str] = (),
+        helper: Callable[[str], Sequence[str]] = helper_argv,
     ) -> None:
-        self._engine, self._spec, self._image, self._who = engine, spec, image, who
-        self._main, self._helper = tuple(main), tuple(helper)
+        self._engine, self._spec, self._image, self._who = engine, spec, image_id, who
+        self._main, self._helper = tuple(main or kernel_argv()), helper
+        self._probed = False
         self._container: str | None = None
         self._channel: ExecChannel | None = None
         self._launched_at = 0.0
@@ -74,14 +76,21 @@ class ContainerPlace(Place):
             main=self._main,
             who=self._who.inside,
             info=self._engine.info,
-            variables={walls.CONNECTION: json.dumps(dict(connection), default=_text)},
+            volumes=image.volumes(self._engine, self._image),
+            variables={CONNECTION: json.dumps(dict(connection), default=_text)},
         )
         self._launched_at = time.time()
         self._container = self._engine.create(body, walls.names(self._spec.session_id[-12:].lower()))
         self._engine.start(self._container)
         self._watch(self._container)
-        self._channel = self._engine.execute(self._container, self._helper)
-        probe.check(self.execute, self._spec.mounts, self._who)
+        try:
+            self._channel = self._engine.execute(self._container, self._helper(str(connection["ip"])))
+            if not self._probed:  # a new kernel of the same sandbox has the same mounts
+                probe.check(self.execute, self._spec.mounts, self._who)
+        except SandboxClosedError as error:
+            said = self.logs().strip().rpartition("\n")[2] or self._exit.detail
+            raise EngineError(f"the sandbox's container ended at once: {said}") from error
+        self._probed = True
         return self._channel
 
     def execute(self, argv: Sequence[str]) -> ExecChannel:

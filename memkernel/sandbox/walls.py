@@ -15,14 +15,12 @@ from typing import Any, Final
 from memkernel.errors import EngineError, InvalidInputError, MountError
 from memkernel.sandbox.base import HOME, MEBIBYTE, Mount, SandboxLimits, SandboxSpec
 from memkernel.sandbox.engine import EngineInfo
+from memkernel.sandbox.inside import CONNECTION
 
 LABEL_SESSION: Final = "org.memkernel.session"
 LABEL_INSTALLATION: Final = "org.memkernel.installation"
 LABEL_LOOK: Final = "org.memkernel.look"
 """On a container that only looks at an image: when it was made, in Unix time."""
-CONNECTION: Final = "MEMKERNEL_CONNECTION"
-"""The variable that hands Jupyter's connection info to the container, as JSON."""
-
 MEMORY: Final = PurePosixPath("/mnt/memory")
 _UNPRIVILEGED: Final = 1000
 _SYSTEM_TARGETS: Final = frozenset(
