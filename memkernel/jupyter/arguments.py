@@ -53,6 +53,7 @@ class Parser(argparse.ArgumentParser):
         return self.parse_args(self._options_first(words.split(line)))
 
     def error(self, message: str) -> NoReturn:
+        message = message.replace(": -- ", ": ").replace(" -- ", " ")  # the mark that `_options_first` has put there
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
             message = f"{message}{self._suggestion(unknown)}"
