@@ -106,7 +106,7 @@ def open_closed(name: str, *, dir_fd: int, needed: int = 0o700) -> int:
     try:
         fd = open_folder(name, dir_fd=dir_fd)
     except PermissionError:
-        _open_up(name, dir_fd, needed)
+        open_up(name, needed, dir_fd=dir_fd)
         fd = open_folder(name, dir_fd=dir_fd)
     let_in(fd, needed)
     return fd
@@ -120,14 +120,19 @@ def let_in(fd: int, needed: int = 0o700) -> None:
             os.fchmod(fd, mode | needed)
 
 
-def _open_up(name: str, dir_fd: int, needed: int) -> None:
+def open_up(name: str, mode: int, *, dir_fd: int) -> None:
+    """Set the mode of an entry that may not be opened as it is. A link is not followed, and has no mode.
+
+    Raises:
+        OSError: it is missing, a link, or not ours.
+    """
     if not hasattr(os, "O_PATH"):
-        os.chmod(name, needed, dir_fd=dir_fd, follow_symlinks=False)
+        os.chmod(name, mode, dir_fd=dir_fd, follow_symlinks=False)
         return
-    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         # A descriptor of this kind takes no fchmod, and the name may be a link by now.
-        os.chmod(f"/proc/self/fd/{handle}", needed)
+        os.chmod(f"/proc/self/fd/{handle}", mode)
     finally:
         os.close(handle)
 

@@ -8,6 +8,8 @@ from typing import Final
 MARKER_PATH: Final = "/.anthropic-memory-store"
 """The SDK's own marker of a memory folder; never saved (CONTRACT D.7)."""
 
+_PROBE_PREFIX: Final = "/.memkernel-probe-"  # a sandbox's own, at its start
+
 _STRAY: Final = re.compile(
     r"4913"  # vim tries whether it can write
     r"|\..*\.sw[a-z]"  # vim and nano
@@ -29,4 +31,6 @@ def is_stray(path: str) -> bool:
     Such a file is neither saved nor reported, unless the store has it already: then it is a memory like any other.
     """
     *folders, name = path.split("/")
-    return path == MARKER_PATH or ".ipynb_checkpoints" in folders or _STRAY.fullmatch(name) is not None
+    if path == MARKER_PATH or path.startswith(_PROBE_PREFIX):
+        return True
+    return ".ipynb_checkpoints" in folders or _STRAY.fullmatch(name) is not None

@@ -1,0 +1,243 @@
+"""The folder beside a mount, out of the sandbox's sight, where what is replaced or removed waits to be looked at.
+
+An entry has a random name; a link `NAME.path`, which leads nowhere, holds the memory path that it had. An entry without
+one is nobody's text. After a crash `leftovers` finds all that was there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from memkernel.folders import FILE, HeldFolder, let_in, make_private_folder, open_closed, open_up, remove_entry
+from memkernel.sync.reading import Stamp, Unreadable, read_file, stamp, why_no_file
+
+KEPT_BYTES: Final = 64 << 20
+"""Of a file that is larger, no content is handed out."""
+
+_PATH: Final = ".path"
+_PATH_BYTES: Final = 1_023  # the longest target of a link on every file system
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class PutAside:
+    """What was in a mount at `path` and had to make way; it waits in `file` until it is discarded.
+
+    `sha256` is None, and `reason` says why, where no memory can be what it is: a link, a pipe, too large a file.
+    """
+
+    path: str
+    size_bytes: int
+    sha256: bytes | None = field(repr=False)
+    reason: str | None
+    file: Path = field(repr=False)
+
+    @property
+    def content(self) -> bytes | None:
+        """Its bytes; None where it is no file, larger than 64 MiB, or discarded."""
+        try:
+            fd = os.open(self.file, FILE)
+        except OSError:
+            return None
+        with os.fdopen(fd, "rb") as opened:
+            status = os.fstat(fd)
+            is_kept = stat.S_ISREG(status.st_mode) and status.st_size <= KEPT_BYTES
+            return opened.read(KEPT_BYTES) if is_kept else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Resting:
+    """A text that is known, but that somebody may hold open: it is looked at once more before it is removed."""
+
+    name: str
+    path: str
+    sha256: bytes
+    stamp: Stamp
+
+
+class Aside:
+    """The entries of one folder."""
+
+    def __init__(self, path: Path, *, max_file_bytes: int) -> None:
+        """Make the folder private, and hold it.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        make_private_folder(path)
+        self.held = HeldFolder(path)
+        self.fd = self.held.fd
+        self._max_file_bytes = max_file_bytes
+        self._resting: list[_Resting] = []
+
+    # -- new files -----------------------------------------------------------------------------------------
+
+    def create(self, content: bytes, owner: tuple[int, int] | None) -> tuple[str, os.stat_result]:
+        """A new file of mode 0644 with this content, under a name of its own: to be placed in the mount.
+
+        Raises:
+            OSError: the disk is full; this account may not give files away.
+        """
+        name = os.urandom(8).hex()
+        fd = os.open(name, _CREATE, 0o600, dir_fd=self.fd)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            os.fchmod(fd, 0o644)
+            give_away(fd, owner)
+            return name, os.fstat(fd)
+        except OSError:
+            os.unlink(name, dir_fd=self.fd)
+            raise
+        finally:
+            os.close(fd)
+
+    def sync_file(self, name: str) -> None:
+        """Let an entry's content be on the disk."""
+        fd = os.open(name, FILE, dir_fd=self.fd)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def folds_case(self) -> bool:
+        """Whether names that differ in case only are one name here."""
+        name = os.urandom(8).hex()
+        os.symlink("nowhere", f"{name}.probe", dir_fd=self.fd)
+        try:
+            os.readlink(f"{name}.PROBE", dir_fd=self.fd)
+        except FileNotFoundError:
+            return False
+        finally:
+            os.unlink(f"{name}.probe", dir_fd=self.fd)
+        return True
+
+    # -- what had to make way ------------------------------------------------------------------------------
+
+    def note(self, name: str, path: str) -> None:
+        """Write down which path an entry had, before it comes here under this name."""
+        os.symlink(os.fsencode(path)[1 : _PATH_BYTES + 1], os.fsencode(name + _PATH), dir_fd=self.fd)
+
+    def unnote(self, name: str) -> None:
+        """The entry is nobody's text."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name + _PATH, dir_fd=self.fd)
+
+    def take(self, entry: str, path: str, *, dir_fd: int) -> str:
+        """Move an entry of the mount here; its new name.
+
+        Raises:
+            FileNotFoundError: it is gone.
+            OSError: it cannot be moved.
+        """
+        name = os.urandom(8).hex()
+        self.note(name, path)
+        try:
+            try:
+                os.rename(entry, name, src_dir_fd=dir_fd, dst_dir_fd=self.fd)
+            except PermissionError:
+                make_movable(entry, dir_fd=dir_fd)
+                os.rename(entry, name, src_dir_fd=dir_fd, dst_dir_fd=self.fd)
+        except OSError:
+            self.unnote(name)
+            raise
+        return name
+
+    def judge(self, name: str, path: str, known: Container[bytes]) -> tuple[PutAside, ...]:
+        """What came here from the mount, unless its content is known; of a folder, each file in it."""
+        status = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            return tuple(put for each in self._spread(name, path) for put in self.judge(*each, ()))
+        if stat.S_ISREG(status.st_mode) and not status.st_mode & 0o400:
+            with contextlib.suppress(OSError):
+                open_up(name, 0o600, dir_fd=self.fd)
+        file, reason = self.held.path / name, why_no_file(status, self._max_file_bytes)
+        if reason is not None:
+            return (PutAside(path, status.st_size, None, reason, file),)
+        try:
+            read = read_file(name, dir_fd=self.fd, limit_bytes=self._max_file_bytes)
+        except Unreadable as why:
+            return (PutAside(path, status.st_size, None, why.reason, file),)
+        if read.sha256 in known:
+            self.unnote(name)
+            self._resting.append(_Resting(name, path, read.sha256, stamp(read.status)))
+            return ()
+        return (PutAside(path, len(read.content), read.sha256, None, file),)
+
+    def _spread(self, folder: str, path: str) -> Iterator[tuple[str, str]]:
+        """Take a folder that came here apart, however deep: (name, path) of every file that was in it."""
+        pending = [(folder, path)]
+        while pending:
+            folder, path = pending.pop()
+            fd = open_closed(folder, dir_fd=self.fd)
+            try:
+                for entry in os.listdir(fd):
+                    status = os.stat(entry, dir_fd=fd, follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode):
+                        pending.append((self.take(entry, f"{path}/{entry}", dir_fd=fd), f"{path}/{entry}"))
+                    elif stat.S_ISREG(status.st_mode):
+                        yield self.take(entry, f"{path}/{entry}", dir_fd=fd), f"{path}/{entry}"
+            finally:
+                os.close(fd)
+            self.discard(folder)
+
+    def discard(self, name: str) -> None:
+        """Remove an entry; nothing where that was done."""
+        remove_entry(name, dir_fd=self.fd)
+        self.unnote(name)
+
+    def latecomers(self) -> tuple[PutAside, ...]:
+        """What was written, after they had been replaced, into known texts by those who held them open."""
+        resting, self._resting = self._resting, []
+        late: list[PutAside] = []
+        for each in resting:
+            if stamp(os.stat(each.name, dir_fd=self.fd, follow_symlinks=False)) == each.stamp:
+                self.discard(each.name)
+            else:
+                self.note(each.name, each.path)
+                late += self.judge(each.name, each.path, {each.sha256})
+        return tuple(late)
+
+    def leftovers(self) -> tuple[PutAside, ...]:
+        """What lies here since a crash. New files that were never placed are removed."""
+        names = set(os.listdir(self.fd)) - {each.name for each in self._resting}
+        paths = {name.removesuffix(_PATH): self._path_of(name) for name in names if name.endswith(_PATH)}
+        for name in names - paths.keys():
+            if not name.endswith(_PATH):
+                self.discard(name)
+        for name in paths.keys() - names:
+            self.unnote(name)
+        return tuple(put for name in paths.keys() & names for put in self.judge(name, paths[name], ()))
+
+    def _path_of(self, name: str) -> str:
+        return "/" + os.readlink(name, dir_fd=self.fd)
+
+
+def give_away(fd: int, owner: tuple[int, int] | None) -> None:
+    """Give an open file or folder to the sandbox's user (SANDBOX.md, Decision 14); None: it stays ours.
+
+    Raises:
+        OSError: this account may not.
+    """
+    if owner is not None:
+        status = os.fstat(fd)
+        if (status.st_uid, status.st_gid) != owner:
+            os.fchown(fd, *owner)
+
+
+def make_movable(entry: str, *, dir_fd: int) -> None:
+    """Give ourselves the rights to move an entry: to its folder, and, as its `..` changes, to a folder itself.
+
+    Raises:
+        OSError: they are not ours to give.
+    """
+    let_in(dir_fd)
+    with contextlib.suppress(OSError):
+        os.close(open_closed(entry, dir_fd=dir_fd))

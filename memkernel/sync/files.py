@@ -1,0 +1,354 @@
+"""The host's writes into a mount: whatever others do there meanwhile, nothing lands outside, and no text is lost.
+
+A new file is made in the folder `aside`, which the sandbox does not see, and then exchanged with what is at its path:
+what was there is out of reach before it is looked at, and is kept unless its content is known (SANDBOX.md, Decision 9).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Container, Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from memkernel.errors import SyncError
+from memkernel.folders import HeldFolder, let_in, open_closed, open_folder
+from memkernel.sync import renames
+from memkernel.sync.aside import Aside, PutAside, give_away, make_movable
+from memkernel.sync.reading import write_all_back
+from memkernel.sync.scan import check_in_place
+
+__all__ = ["MountFiles", "PutAside", "Unwritable", "Written"]
+
+_TRIES: Final = 20
+_SYNCED_ONE_BY_ONE: Final = 32
+_ABOUT_THE_PATH: Final = {
+    errno.ENAMETOOLONG: "a segment of it is longer than a file's name may be here",
+    errno.EILSEQ: "its characters cannot be in a file's name here",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file that was put in the mount; `put_aside` is what had been at its path, or in its way, unless known."""
+
+    status: os.stat_result = field(repr=False)
+    sha256: bytes = field(repr=False)
+    put_aside: tuple[PutAside, ...] = ()
+
+
+class Unwritable(Exception):  # noqa: N818  # an answer about one path: the others can be written
+    """Why no file can be at this path here."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path, self.reason = path, reason
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """What became of several writes, by path; `unwritable` says why no file can be there."""
+
+    written: Mapping[str, Written]
+    unwritable: Mapping[str, str]
+
+
+class MountFiles:
+    """Writes into one mount, and holds its folder. One thread at a time.
+
+    Paths are memory paths. `known` are the SHA-256 of the texts that need not be kept: the baseline's and the head's.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        aside: Path,
+        *,
+        owner: tuple[int, int] | None,
+        max_file_bytes: int = 102_400,
+        folds_case: bool | None = None,
+    ) -> None:
+        """Hold the mount's folder, and make the folder for what has to make way.
+
+        Args:
+            folder: the mount's folder on the host.
+            aside: a folder on the same file system, outside every mount.
+            owner: uid and gid that files and folders are given; None: they stay this account's.
+            max_file_bytes: the size of the largest memory.
+            folds_case: whether names that differ in case only are one here; None: the disk is asked.
+
+        Raises:
+            SyncError: one of them cannot be used, or they lie on two file systems.
+        """
+        self._owner = owner
+        try:
+            self._held = HeldFolder(folder)
+            self._aside = Aside(aside, max_file_bytes=max_file_bytes)
+        except OSError as error:
+            raise SyncError(f"{folder} cannot be synced: {error.strerror or error}") from None
+        if self._held.device != self._aside.held.device:
+            raise SyncError(f"{folder} and {aside} lie on two file systems")
+        self._folds_case = self._aside.folds_case() if folds_case is None else folds_case
+        self._emptied: set[str] = set()
+        self._touched: set[str] = set()
+
+    def close(self) -> None:
+        """Let go of the folders."""
+        self._held.close()
+        self._aside.held.close()
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def write(self, path: str, content: bytes, known: Container[bytes]) -> Written:
+        """Put a file there, with the folders above it; whatever is there or in the way makes way.
+
+        The file is on the disk and complete before it is seen; a reader finds the old one or the new one.
+
+        Raises:
+            Unwritable: no file can be there.
+            SyncError: the mount's folder was replaced; the disk is full or broken.
+        """
+        done = self.write_all({path: content}, lambda _: known)
+        if path in done.unwritable:
+            raise Unwritable(path, done.unwritable[path])
+        return done.written[path]
+
+    def write_all(self, contents: Mapping[str, bytes], known: Callable[[str], Container[bytes]]) -> Writes:
+        """`write` for many: the disk is waited for once. A path that cannot be written does not stop the others.
+
+        Raises:
+            SyncError: as `write`; some of the files may have been put there.
+        """
+        check_in_place(self._held)
+        written: dict[str, Written] = {}
+        unwritable: dict[str, str] = {}
+        made: dict[str, tuple[str, os.stat_result]] = {}
+        try:
+            for path, content in contents.items():
+                with _told(path):
+                    made[path] = self._aside.create(content, self._owner)
+            self._sync([name for name, _ in made.values()])
+            for path, (name, status) in list(made.items()):
+                try:
+                    put_aside = self._install(name, path, known(path))
+                except Unwritable as why:
+                    unwritable[path] = why.reason
+                else:
+                    written[path] = Written(status, hashlib.sha256(contents[path]).digest(), put_aside)
+                    del made[path]
+        finally:
+            for name, _ in made.values():
+                self._aside.discard(name)
+        return Writes(written, unwritable)
+
+    def _sync(self, names: list[str]) -> None:
+        if len(names) > _SYNCED_ONE_BY_ONE:
+            write_all_back(self._aside.fd)
+            return
+        for name in names:
+            self._aside.sync_file(name)
+
+    def _install(self, name: str, path: str, known: Container[bytes]) -> tuple[PutAside, ...]:
+        put_aside: list[PutAside] = []
+        with _told(path), self._parent(path, put_aside) as fd:
+            entry = path.rpartition("/")[2]
+            if self._folds_case and _has_twin(entry, fd):
+                raise Unwritable(path, "another name there differs from it in case only, which are one name here")
+            for old in self._exchange(name, path, entry, fd):
+                put_aside += self._aside.judge(old, path, known)
+        self._touched.add(path.rpartition("/")[0])
+        return tuple(put_aside)
+
+    def _exchange(self, name: str, path: str, entry: str, fd: int) -> list[str]:
+        """Bring a new file into the mount; the names of what came out."""
+        out: list[str] = []
+        for attempt in range(_TRIES):
+            try:
+                if self._exchange_once(name, path, entry, fd, out):
+                    return out
+            except PermissionError:
+                if attempt:
+                    raise
+                make_movable(entry, dir_fd=fd)
+        raise Unwritable(path, "it keeps changing")
+
+    def _exchange_once(self, name: str, path: str, entry: str, fd: int, out: list[str]) -> bool:
+        try:
+            renames.place(name, entry, src_dir_fd=self._aside.fd, dst_dir_fd=fd)
+            return True
+        except FileExistsError:
+            self._aside.note(name, path)
+        try:
+            if renames.swap(name, entry, src_dir_fd=self._aside.fd, dst_dir_fd=fd):
+                out.append(name)
+                return True
+        except FileNotFoundError:
+            return False
+        finally:
+            if not out or out[-1] != name:
+                self._aside.unnote(name)
+        with contextlib.suppress(FileNotFoundError):
+            out.append(self._aside.take(entry, path, dir_fd=fd))
+        return False
+
+    # -- folders ---------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _parent(self, path: str, put_aside: list[PutAside] | None = None) -> Generator[int]:
+        """The folder that a path is in; it is made, and what is in its way put aside, where there is a list for that.
+
+        Raises:
+            OSError: there is none.
+            Unwritable: there cannot be one.
+        """
+        fd = os.dup(self._held.fd)
+        try:
+            at = ""
+            for name in path[1:].split("/")[:-1]:
+                at += f"/{name}"
+                below = (
+                    open_closed(name, dir_fd=fd) if put_aside is None else self._made_folder(name, at, fd, put_aside)
+                )
+                os.close(fd)
+                fd = below
+            let_in(fd)
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _made_folder(self, name: str, at: str, fd: int, put_aside: list[PutAside]) -> int:
+        if self._folds_case and _has_twin(name, fd):
+            raise Unwritable(at, "another name there differs from it in case only, which are one name here")
+        for _ in range(_TRIES):
+            try:
+                return open_closed(name, dir_fd=fd)
+            except FileNotFoundError:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o755, dir_fd=fd)
+                    self._give_folder(name, fd)
+                    self._touched.add(at.rpartition("/")[0])
+            except OSError as error:
+                if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                    raise
+                with contextlib.suppress(FileNotFoundError):
+                    put_aside += self._aside.judge(self._aside.take(name, at, dir_fd=fd), at, ())
+        raise Unwritable(at, "it keeps changing")
+
+    def _give_folder(self, name: str, fd: int) -> None:
+        """Others may have put something else there by now: then it is theirs already."""
+        try:
+            made = open_folder(name, dir_fd=fd)
+        except OSError:
+            return
+        try:
+            os.fchmod(made, 0o755)
+            give_away(made, self._owner)
+        finally:
+            os.close(made)
+
+    # -- removing --------------------------------------------------------------------------------------
+
+    def remove(self, path: str, known: Container[bytes]) -> tuple[PutAside, ...]:
+        """Take the file there away; what it was, unless known. A folder there is no file, and stays.
+
+        Raises:
+            SyncError: as `write`.
+        """
+        return self._take(path, known, folders=False)
+
+    def put_aside(self, path: str) -> tuple[PutAside, ...]:
+        """Take away whatever is there; of a folder, each file that is in it.
+
+        Raises:
+            SyncError: as `write`.
+        """
+        return self._take(path, (), folders=True)
+
+    def _take(self, path: str, known: Container[bytes], *, folders: bool) -> tuple[PutAside, ...]:
+        check_in_place(self._held)
+        try:
+            with _told(path), contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(path) as fd:
+                entry = path.rpartition("/")[2]
+                if not folders and _is_folder(entry, fd):
+                    return ()
+                name = self._aside.take(entry, path, dir_fd=fd)
+                self._emptied.add(path.rpartition("/")[0])
+                self._touched.add(path.rpartition("/")[0])
+                return self._aside.judge(name, path, known)
+        except Unwritable:  # its name is longer than any file's is here
+            pass
+        return ()
+
+    def prune_folders(self) -> None:
+        """Remove the folders that `remove` and `put_aside` have emptied; others that are empty stay."""
+        for folder in sorted(self._emptied, key=len, reverse=True):
+            path = folder
+            while path and self._is_pruned(path):
+                path = path.rpartition("/")[0]
+        self._emptied.clear()
+
+    def _is_pruned(self, path: str) -> bool:
+        try:
+            with self._parent(path) as fd:
+                os.rmdir(path.rpartition("/")[2], dir_fd=fd)
+        except OSError:
+            return False
+        return True
+
+    # -- afterwards ------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Let all renames and removals so far be on the disk: after a power failure they are not undone.
+
+        Raises:
+            SyncError: the disk is broken.
+        """
+        touched, self._touched = self._touched, set()
+        if len(touched) > _SYNCED_ONE_BY_ONE:
+            write_all_back(self._held.fd)
+            return
+        for folder in touched:
+            is_gone = contextlib.suppress(FileNotFoundError, NotADirectoryError)
+            with _told(folder or "/"), is_gone, self._parent(f"{folder}/.") as fd:
+                os.fsync(fd)
+
+    def latecomers(self) -> tuple[PutAside, ...]:
+        """What those who held a file open have written into it since it was replaced. Ask before each sync."""
+        return self._aside.latecomers()
+
+    def leftovers(self) -> tuple[PutAside, ...]:
+        """What a process that ended in the middle has left aside. Ask once, at the start."""
+        return self._aside.leftovers()
+
+    def discard(self, put: PutAside) -> None:
+        """Its text is recorded elsewhere."""
+        self._aside.discard(put.file.name)
+
+
+@contextlib.contextmanager
+def _told(path: str) -> Generator[None]:
+    """An OSError as what it means: for this path, or for all."""
+    try:
+        yield
+    except OSError as error:
+        reason = _ABOUT_THE_PATH.get(error.errno or 0)
+        if reason is not None:
+            raise Unwritable(path, reason) from None
+        raise SyncError(
+            f"{path} cannot be written to the mount: {(error.strerror or str(error)).lower()}",
+            hint="What lies in the mount is kept; the next sync tries again.",
+        ) from error
+
+
+def _is_folder(entry: str, fd: int) -> bool:
+    return stat.S_ISDIR(os.stat(entry, dir_fd=fd, follow_symlinks=False).st_mode)
+
+
+def _has_twin(entry: str, fd: int) -> bool:
+    folded = entry.casefold()
+    return any(name != entry and name.casefold() == folded for name in os.listdir(fd))
