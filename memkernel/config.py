@@ -48,6 +48,18 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     )
 
 
+_FOR_PROGRAMS = (
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"),
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX"),
+)
+
+
+def for_programs(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What programs need of the environment to be found and to start: a local sandbox gets this, and nothing else."""
+    env = os.environ if environ is None else environ
+    return {name: env[name] for name in _FOR_PROGRAMS if env.get(name)}
+
+
 def _count(env: Mapping[str, str], name: str, usual: int) -> int:
     text = env.get(name, str(usual))
     if not text.isdecimal() or int(text) < 1:

@@ -18,7 +18,10 @@ from typing import Any, ClassVar, Final, Literal
 from memkernel.models import CellResult
 
 OutputSink = Callable[[dict[str, Any]], None]
-"""Is handed each output (nbformat's shape) as it comes, already filtered."""
+"""Is handed each output (nbformat's shape) as it comes, already filtered; and two kinds that a notebook does not save:
+`{"output_type": "clear_output", "wait": bool}` and `{"output_type": "update_display_data", "data", "metadata",
+"transient"}`. Outputs with a display id carry it (prefixed) as `transient.display_id`. Texts of one stream that follow
+each other may come joined."""
 
 MEBIBYTE: Final = 1 << 20
 HOME: Final = "/home/sandbox"
@@ -116,6 +119,11 @@ class SandboxBackend(ABC):
     @abstractmethod
     def owner(self) -> tuple[int, int]:
         """The uid and gid, as the host sees them, that files in the mounts must have."""
+
+    @property
+    def enforces_read_only(self) -> bool:
+        """Whether nothing in it can change a read-only mount."""
+        return True
 
     @abstractmethod
     def check(self) -> None:
@@ -235,6 +243,9 @@ class Channel(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close both directions; nothing where it is closed already."""
+
+    def forget(self) -> None:
+        """In a child that was forked: close its copies, so that the parent alone holds the lease."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,24 @@ remounted so that the kernel refuses every write (EROFS). A second user namespac
 change any of that; ids stay as they are. Nothing on the machine itself is made or changed, and all of it is gone
 with the last process in it.
 
+This file is also a program, which becomes another one in there (`launch_argv`): standard library only, no import of
+a sibling. It works on file descriptors where a name could be another thing the next moment.
+
 Needs Linux with unprivileged user namespaces, or root with CAP_SYS_ADMIN: most containers and some distributions
-forbid both. Standard library only, on file descriptors where a name could be another thing the next moment.
-See user_namespaces(7), mount_namespaces(7), pivot_root(2).
+forbid both. See user_namespaces(7), mount_namespaces(7), pivot_root(2).
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import posixpath
+import resource
 import stat
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 FRESH = "/mnt/memory"
 """Always a new folder: where the machine has one, it is not seen."""
@@ -67,6 +71,57 @@ def enter(binds: Sequence[Bind]) -> None:
         os.close(sources[bind])
     covers.close()
     _unshare(_CLONE_NEWUSER)
+
+
+# -- a program of its own ------------------------------------------------------------------------------
+
+
+def launch_argv(
+    python: str,
+    source: str,
+    *,
+    told: int,
+    binds: Sequence[Bind] | None,
+    cwd: str,
+    limits: Mapping[int, tuple[int, int]],
+    argv: Sequence[str],
+) -> list[str]:
+    """The command that goes where the binds are in place (None: it stays where it is) and becomes `argv` there.
+
+    Args:
+        python: the interpreter.
+        source: the text of this file.
+        told: an inherited file descriptor to which one line is written where that fails; it is closed otherwise.
+        binds: see `enter`.
+        cwd: the working directory, as seen from there.
+        limits: of the module `resource`: soft and hard; never above those in force.
+        argv: an absolute program and its arguments; without any it only tries.
+    """
+    told_binds = None if binds is None else [asdict(bind) for bind in binds]
+    orders = {"told": told, "binds": told_binds, "cwd": cwd, "limits": list(limits.items()), "argv": list(argv)}
+    return [python, "-I", "-S", "-c", source, json.dumps(orders)]
+
+
+def _launch(
+    told: int,
+    binds: list[dict[str, str]] | None,
+    cwd: str,
+    limits: list[tuple[int, tuple[int, int]]],
+    argv: list[str],
+) -> None:
+    os.set_inheritable(told, False)
+    try:
+        if binds is not None:
+            enter([Bind(**bind) for bind in binds])  # pyright: ignore[reportArgumentType] - made by asdict
+        for kind, (soft, hard) in limits:
+            _, ours = resource.getrlimit(kind)
+            highest = hard if ours == resource.RLIM_INFINITY else min(hard, ours)
+            resource.setrlimit(kind, (min(soft, highest), highest))
+        os.chdir(cwd)
+        if argv:
+            os.execv(argv[0], argv)
+    except (OSError, ValueError) as error:
+        os.write(told, (getattr(error, "strerror", None) or str(error)).encode())
 
 
 class _Covers:
@@ -240,3 +295,7 @@ def _write(path: str, text: str) -> None:
         os.write(fd, text.encode())
     finally:
         os.close(fd)
+
+
+if __name__ == "__main__":
+    _launch(**json.loads(sys.argv[1]))
