@@ -1,4 +1,4 @@
-"""The command line: `memkernel demo | doctor | migrate | stop`."""
+"""The command line: `memkernel demo | doctor | migrate | session | stop`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from memkernel import __version__, cluster, config
 from memkernel.errors import MemkernelError
+from memkernel.models import Settings
+
+if TYPE_CHECKING:
+    from memkernel.runtime import Recovered
+    from memkernel.store import Database
 
 NOTEBOOK = "01_agent_remembers.ipynb"
 
@@ -55,9 +61,21 @@ def _parser() -> argparse.ArgumentParser:
     migrate.add_argument("dsn", nargs="?", help="postgresql://…; without it MEMKERNEL_DSN, then the embedded one")
     migrate.set_defaults(run=_migrate)
 
+    _add_session_commands(commands.add_parser("session", help="the sandbox sessions of this database, and their end"))
+
     stop = commands.add_parser("stop", help="stop the embedded PostgreSQL, whoever uses it")
     stop.set_defaults(run=_stop)
     return parser
+
+
+def _add_session_commands(session: argparse.ArgumentParser) -> None:
+    commands = session.add_subparsers(required=True, metavar="COMMAND")
+    ls = commands.add_parser("ls", help="the sessions that have not ended, and where each runs")
+    ls.set_defaults(run=_session_ls)
+    end = commands.add_parser("end", help="end a session whose process is gone; what it left is saved before")
+    end.add_argument("session", help="sesn_…")
+    end.add_argument("--force", action="store_true", help="also if its machine is gone, with what was not saved there")
+    end.set_defaults(run=_session_end)
 
 
 # -- doctor, migrate, stop -------------------------------------------------------------------------
@@ -68,6 +86,7 @@ def _doctor(_: argparse.Namespace) -> int:
     findings = cluster.diagnose(settings)
     if settings.dsn is not None:
         findings.append(_look_at(settings.dsn))
+    findings += [_sandboxes(settings), *_leftovers(settings)]
     marks = {"ok": "ok     ", "warning": "warning", "missing": "MISSING"}
     for finding in findings:
         print(f"{marks[finding.state]}  {finding.what}: {finding.text}")
@@ -90,6 +109,58 @@ def _look_at(dsn: str) -> cluster.Finding:
     )
 
 
+def _sandboxes(settings: Settings) -> cluster.Finding:
+    """Whether a Docker engine answers. Without one there is `--backend local`: nothing is in the way."""
+    from memkernel.runtime.backends import engine_of
+
+    try:
+        with closing(engine_of(settings)) as engine:
+            limits = f"; it does not limit {', '.join(engine.info.unlimited)}" if engine.info.unlimited else ""
+            text = f"Docker {engine.info.version}, {engine.info.kind}, at {engine.address}{limits}"
+            return cluster.Finding("sandbox", "warning" if limits else "ok", text)
+    except MemkernelError as error:
+        return cluster.Finding("sandbox", "warning", str(error), error.hint)
+
+
+def _leftovers(settings: Settings) -> list[cluster.Finding]:
+    """What sandboxes left whose process is gone; it is saved now (SANDBOX.md, Decision 17)."""
+    from memkernel import runtime
+
+    home = runtime.Home.of(settings.home)
+    if not runtime.dead_sessions(home):
+        return []
+    try:
+        with _connected(settings) as (database, line):
+            return [_recovery(one) for one in runtime.recover(database, line, settings, home)]
+    except MemkernelError as error:
+        return [cluster.Finding("sessions", "warning", f"left, and not saved yet: {error}", error.hint)]
+
+
+def _recovery(one: Recovered) -> cluster.Finding:
+    name = f"{one.title or 'a sandbox'} ({one.session_id})"
+    if one.trouble:
+        return cluster.Finding("sessions", "warning", f"{name} left what cannot be saved yet: {one.trouble}")
+    return cluster.Finding("sessions", "ok", f"{name} had lost its process: {_saved(one)}")
+
+
+def _saved(one: Recovered) -> str:
+    stores = one.report.stores
+    saved = sum(len(store.created) + len(store.modified) + len(store.deleted) + len(store.merged) for store in stores)
+    aside = sum(len(store.conflicts) for store in stores)
+    told = f"{saved:,} changes were saved" if saved else "there was nothing to save"
+    return f"{told}, {aside:,} put aside" if aside else told
+
+
+@contextmanager
+def _connected(settings: Settings) -> Generator[tuple[Database, str]]:
+    """The database of the sandboxes, and what a person calls it; an embedded one is started."""
+    from memkernel.store import Database
+
+    chosen = cluster.choose(None, settings)
+    with Database(chosen.dsn, migrate=chosen.cluster is not None) as database:
+        yield database, chosen.line
+
+
 def _migrate(options: argparse.Namespace) -> int:
     from memkernel.store import Database
 
@@ -98,6 +169,31 @@ def _migrate(options: argparse.Namespace) -> int:
     print(chosen.line)
     with Database(chosen.dsn, migrate=True) as database:
         print(f"The memkernel tables are at schema {database.status().schema_version}.")
+    return 0
+
+
+def _session_ls(_: argparse.Namespace) -> int:
+    from memkernel import runtime
+
+    settings = config.load()
+    with _connected(settings) as (database, _line):
+        found = runtime.unended_sessions(database, runtime.Home.of(settings.home))
+    for record, state in found:
+        stores = ", ".join(f"{one.slug} ({'ro' if one.access == 'read_only' else 'rw'})" for one in record.resources)
+        print(f"{record.id}  {record.title or '-'}  {stores}  {state}")
+    if not found:
+        print("No session is open.")
+    return 0
+
+
+def _session_end(options: argparse.Namespace) -> int:
+    from memkernel import runtime
+
+    settings = config.load()
+    with _connected(settings) as (database, line):
+        home = runtime.Home.of(settings.home)
+        ended = runtime.end_session(database, line, settings, home, options.session, force=options.force)
+    print(f"{ended.title or 'The session'} ({ended.session_id}) has ended: {_saved(ended)}.")
     return 0
 
 

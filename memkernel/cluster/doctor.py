@@ -16,7 +16,7 @@ from memkernel.cluster.places import check_makeable, existing_majors, home_direc
 from memkernel.errors import MemkernelError
 from memkernel.models import Settings
 
-What = Literal["DSN", "account", "binaries", "home", "filesystem", "server", "connection"]
+What = Literal["DSN", "account", "binaries", "home", "filesystem", "server", "connection", "sandbox", "sessions"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,15 @@ from memkernel.sync.rejected import RejectedFolder, RejectedRecord
 How = Literal["mine", "theirs", "both"]
 
 
+class _Kept:
+    """What a change is settled with: no field of it, so no column in a table of changes."""
+
+    _of: Store
+    _folder: RejectedFolder
+
+
 @dataclass(frozen=True)
-class RejectedChange:
+class RejectedChange(_Kept):
     """A change that was put aside, with its text, for 30 days.
 
     Attributes:
@@ -46,7 +53,6 @@ class RejectedChange:
     folder: InitVar[RejectedFolder]
 
     def __post_init__(self, of: Store, folder: RejectedFolder) -> None:
-        # No fields: a table of changes has no columns for them.
         object.__setattr__(self, "_of", of)
         object.__setattr__(self, "_folder", folder)
 

@@ -342,11 +342,9 @@ class Sandbox:
         return settled
 
     def apply_held_back(self) -> SyncReport:
-        """Delete what the last cells wanted to delete and the wipe guard restored (SANDBOX.md, Decision 15).
+        """Delete what the last cell wanted to delete and the wipe guard restored (SANDBOX.md, Decision 15).
 
-        Raises:
-            InvalidInputError: nothing is held back.
-            PreconditionFailedError: somebody changed one of the memories at this very moment.
+        What somebody changed since stays.
         """
         return self._started_one().apply_held_back()
 
@@ -361,7 +359,7 @@ class Sandbox:
         known = {one.store.id: one.store for one in self.stores}
         states = self._started_one().pending()
         return Records(
-            (MountState(known[one.memory_store_id], one, local, remote) for one, local, remote in states),
+            (MountState(known[one.memory_store_id], one, status.local, status.remote) for one, status in states),
             kind=MountState,
         )
 
@@ -382,13 +380,21 @@ class Sandbox:
 
     # -- the box itself ------------------------------------------------------------------------------
 
-    def put(self, source: str | PathLike[str], target: str) -> None:
-        """Copy a file or folder of this machine into the sandbox, below /home/sandbox or /tmp."""
-        self._running().put(Path(source).expanduser(), target)
+    def put(self, source: str | PathLike[str], target: str) -> tuple[str, ...]:
+        """Copy a file or folder of this machine into the sandbox, below /home/sandbox or /tmp.
 
-    def get(self, source: str, target: str | PathLike[str]) -> None:
-        """Copy a file or folder of the sandbox to this machine; links are neither followed nor made."""
-        self._running().get(source, Path(target).expanduser())
+        Returns:
+            What was left out: links and sockets.
+        """
+        return self._running().put(Path(source).expanduser(), target)
+
+    def get(self, source: str, target: str | PathLike[str]) -> tuple[str, ...]:
+        """Copy a file or folder of the sandbox to this machine; links are neither followed nor made.
+
+        Returns:
+            What was left out: links and sockets.
+        """
+        return self._running().get(source, Path(target).expanduser())
 
     def status(self) -> SandboxStatus:
         """How it stands, asked now."""

@@ -18,6 +18,7 @@ from memkernel.render import html_of, text_of
 if TYPE_CHECKING:
     from memkernel.agent.memory_tool import AsyncMemoryTool, MemoryTool, MemoryToolOptions
     from memkernel.handle.connection import Connection
+    from memkernel.sync.rejected import RejectedFolder
 
 T = TypeVar("T")
 
@@ -285,11 +286,16 @@ class Store:
     def redact(self, path: str | None, version: VersionSpec) -> MemoryVersion:
         """Erase one version's text and path for ever; what happened, when and by whom stays.
 
+        So are the texts that sandboxes of this machine put aside, where they are this one or were made from it.
+
         Raises:
             HeadRedactionError: it is the current text of a live memory.
         """
         found = self.version(path, version)
-        return self._versions.redact(found.id, memory_store_id=self.id, actor=self._actor)
+        redacted = self._versions.redact(found.id, memory_store_id=self.id, actor=self._actor)
+        if found.content_sha256 is not None:
+            self._put_aside().erase(self.id, {found.content_sha256})
+        return redacted
 
     # -- the store itself --------------------------------------------------------------------------
 
@@ -298,8 +304,19 @@ class Store:
         self.record = self.connection.database.memory_stores.archive(self.id)
 
     def drop(self) -> None:
-        """Delete the store with its memories and their whole history."""
+        """Delete the store with its memories, their whole history, and what sandboxes of this machine put aside.
+
+        Raises:
+            StoreAttachedError: a session uses it.
+        """
         self.connection.database.memory_stores.delete(self.id)
+        self._put_aside().erase(self.id)
+
+    def _put_aside(self) -> RejectedFolder:
+        from memkernel.runtime.homes import Home
+        from memkernel.sync.rejected import RejectedFolder
+
+        return RejectedFolder(Home.of(self.connection.settings.home).rejected)
 
     def memory_tool(self, **options: Unpack[MemoryToolOptions]) -> MemoryTool:
         """The tool `memory_20250818` on this store, for the official SDK's tool runner (CONTRACT 0.3, row 20).

@@ -17,7 +17,7 @@ from typing import Final
 
 from memkernel import folders
 from memkernel.cluster import home_directory
-from memkernel.cluster.filesystem import filesystem_of
+from memkernel.cluster.filesystem import filesystem_of, warnings_for
 from memkernel.cluster.places import make_directory
 from memkernel.errors import MemkernelError, MountError
 
@@ -102,11 +102,14 @@ def make_private(path: Path) -> None:
         raise MountError(str(path), error.strerror or str(error), hint=_ANOTHER_HOME) from None
 
 
-def memory_disk(session_id: str, needed_bytes: int) -> Path | None:
-    """A folder for this session's mounts on a memory file system that has room for them; None where there is none.
+def place_of_mounts(home: Home, session_id: str, needed_bytes: int) -> Path:
+    """Where a session's mounts go: into its folder, or onto a memory file system that has room for them."""
+    own = home.sessions / session_id
+    return _memory_disk(session_id, needed_bytes) or own if warnings_for(home.directory) else own
 
-    Below a private folder of this user's: what another user has put in its place is not taken.
-    """
+
+def _memory_disk(session_id: str, needed_bytes: int) -> Path | None:
+    """Below a private folder of this user's: what another user has put in its place is not taken."""
     for disk in MEMORY_DISKS:
         if filesystem_of(disk) != "tmpfs" or not os.access(disk, os.W_OK | os.X_OK):
             continue

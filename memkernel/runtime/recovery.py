@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from memkernel.errors import MemkernelError, SessionNotFoundError, SyncError
+from memkernel.errors import MemkernelError, SessionNotFoundError
 from memkernel.models import SessionRecord, Settings, StoreReport, SyncReport
 from memkernel.runtime import folders, reports
 from memkernel.runtime.backends import engine_of
@@ -16,7 +16,7 @@ from memkernel.runtime.folders import SessionFolder
 from memkernel.runtime.homes import Home
 from memkernel.runtime.salvage import salvage
 from memkernel.store import Database
-from memkernel.sync.engine import MountSync
+from memkernel.sync.engine import MountSync, SessionOverError
 from memkernel.sync.rejected import RejectedFolder
 
 _PAGE: Final = 100
@@ -108,7 +108,7 @@ def _end(database: Database, database_line: str, folder: SessionFolder, rejected
         folder.remove()
         return Recovered(folder.note.session_id, None, SyncReport())
     report = SyncReport(tuple(_leftovers(database, record, folder, rejected)))
-    if any(isinstance(store.trouble, SyncError) for store in report.stores):
+    if any(isinstance(store.trouble, SessionOverError) for store in report.stores):
         salvage(database, folder, rejected)
     elif trouble := next((str(store.trouble) for store in report.stores if store.trouble), ""):
         return Recovered(record.id, record.title, report, trouble)
@@ -127,7 +127,8 @@ def _leftovers(
             continue
         try:
             mount = MountSync(database, record.id, attachment, places, rejected, owner=folder.note.owner)
-            saved.append(mount.sync(deep=True, final=True))
+            with closing(mount):
+                saved.append(mount.sync(deep=True, final=True))
         except (MemkernelError, OSError) as error:
             saved.append(reports.troubled(attachment, error))
     return saved

@@ -81,7 +81,7 @@ def make_request(
         attachments=tuple(attachments),
         title=title,
         backend=kind,
-        level=cast("Literal[1, 2] | None", level),
+        level=level,
         image=image or settings.sandbox_image,
         network=network,
         limits=_limits(memory, cpus, pids),
@@ -127,7 +127,7 @@ def _backend(backend: str | None, settings: Settings) -> BackendKind:
 
 def _limits(memory: str | int, cpus: float, pids: int) -> SandboxLimits:
     for name, value, kinds in (("cpus", cpus, (int, float)), ("pids", pids, (int,))):
-        if isinstance(value, bool) or not isinstance(value, kinds):
+        if isinstance(value, bool) or not isinstance(value, kinds):  # pyright: ignore[reportUnnecessaryIsInstance]  # a notebook passes anything
             raise InvalidInputError(f"{name}={value!r} is no number")
     limits = SandboxLimits(memory_bytes=walls.parse_bytes(memory), cpus=cpus, pids=pids)
     walls.check_limits(limits)

@@ -13,18 +13,13 @@ from typing import Final
 from memkernel.errors import (
     InvalidInputError,
     MemkernelError,
-    MemoryNotFoundError,
     SandboxClosedError,
     SessionNotFoundError,
-    SyncError,
 )
 from memkernel.models import (
-    Actor,
     Attachment,
     CellResult,
-    Change,
     ConflictPolicy,
-    HeldBack,
     SessionRecord,
     StoreReport,
     SyncReport,
@@ -37,7 +32,7 @@ from memkernel.runtime.salvage import salvage
 from memkernel.runtime.turns import Turns
 from memkernel.sandbox.base import OutputSink, SandboxBackend, SandboxStatus
 from memkernel.store import Database
-from memkernel.sync.engine import MountSync
+from memkernel.sync.engine import MountStatus, MountSync, SessionOverError
 from memkernel.sync.rejected import RejectedFolder
 
 QUIET_S: Final = 2.0
@@ -93,7 +88,6 @@ class RunningSession:
         self._turns = Turns()
         self._pid = os.getpid()
         self._closed = False
-        self._held_back: dict[str, HeldBack] = {}
         leaving.register(self)
 
     # -- cells ---------------------------------------------------------------------------------------
@@ -205,30 +199,17 @@ class RunningSession:
         return report
 
     def apply_held_back(self) -> SyncReport:
-        """Delete what the wipe guard restored last, as this session.
+        """Make the deletions that the wipe guard held back at the last sync; what somebody changed since stays.
 
         Raises:
-            InvalidInputError: nothing is held back.
-            PreconditionFailedError: one of the memories was changed at this very moment.
+            SyncConflictError, SyncError: as `run`; `report` says what happened.
         """
         with self._turns.turn():
             self._check_open()
-            if not self._held_back:
-                raise InvalidInputError("nothing is held back")
-            for held in list(self._held_back.values()):
-                self._delete(held)
-                del self._held_back[held.memory_store_id]
-            report = self._sync(self.request.on_conflict)
+            report = SyncReport(tuple(_guarded(attachment, mount.apply_held_back) for attachment, mount in self.mounts))
             self._remember(report)
+        reports.raise_what_is_wrong(report)
         return report
-
-    def _delete(self, held: HeldBack) -> None:
-        memories, changes = self._database.memories, list[Change]()
-        for path in held.paths:
-            with suppress(MemoryNotFoundError):
-                head = memories.at_path(held.memory_store_id, path, view="basic")
-                changes.append(Change(path, None, head.content_sha256))
-        memories.apply(held.memory_store_id, changes, actor=Actor("session_actor", self.record.id))
 
     def _sync(
         self, policy: ConflictPolicy, *, allow_wipe: bool = False, deep: bool = False, final: bool = False
@@ -263,17 +244,18 @@ class RunningSession:
     def _remember(self, report: SyncReport) -> None:
         if reports.says_something(report):
             self.history.append(report)
-        for store in report.stores:
-            if store.held_back is not None:
-                self._held_back[store.memory_store_id] = store.held_back
 
     # -- the sandbox ---------------------------------------------------------------------------------
 
-    def pending(self) -> list[tuple[Attachment, int, int]]:
-        """For each mount, how many paths the next sync would save, and how many it would pull."""
+    def pending(self) -> list[tuple[Attachment, MountStatus]]:
+        """For each mount, what the next sync would save and pull.
+
+        Raises:
+            DatabaseError, SyncError: it cannot be told.
+        """
         with self._turns.turn():
             self._check_open()
-            return [(attachment, *_counts(mount)) for attachment, mount in self.mounts]
+            return [(attachment, mount.status()) for attachment, mount in self.mounts]
 
     @property
     def is_open(self) -> bool:
@@ -312,17 +294,17 @@ class RunningSession:
         self._check_open()
         return self.backend.logs()
 
-    def put(self, source: Path, target: str) -> None:
-        """Copy a file or folder of this machine into the sandbox's home or /tmp."""
+    def put(self, source: Path, target: str) -> tuple[str, ...]:
+        """Copy a file or folder of this machine into the sandbox's home or /tmp; what was left out (links, sockets)."""
         with self._turns.turn():
             self._check_open()
-            self.backend.put(source, target)
+            return self.backend.put(source, target)
 
-    def get(self, source: str, target: Path) -> None:
-        """Copy a file or folder of the sandbox to this machine."""
+    def get(self, source: str, target: Path) -> tuple[str, ...]:
+        """Copy a file or folder of the sandbox to this machine; what was left out (links, sockets)."""
         with self._turns.turn():
             self._check_open()
-            self.backend.get(source, target)
+            return self.backend.get(source, target)
 
     # -- the end -------------------------------------------------------------------------------------
 
@@ -372,7 +354,7 @@ class RunningSession:
         return report
 
     def _let_go(self, report: SyncReport) -> None:
-        if any(isinstance(store.trouble, SyncError) for store in report.stores):
+        if any(isinstance(store.trouble, SessionOverError) for store in report.stores):
             salvage(self._database, self._folder, self._rejected)
         elif any(store.trouble for store in report.stores):
             self._folder.release()
@@ -393,8 +375,3 @@ def _guarded(attachment: Attachment, work: Callable[[], StoreReport]) -> StoreRe
         return work()
     except (MemkernelError, OSError) as error:
         return reports.troubled(attachment, error)
-
-
-def _counts(mount: MountSync) -> tuple[int, int]:
-    state = mount.status()
-    return state.local, state.remote

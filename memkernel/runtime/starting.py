@@ -64,14 +64,15 @@ def start(request: SandboxRequest, where: Where, progress: Progress | None = Non
             request.attachments, title=request.title, metadata=owner_of_session(installation)
         )
         undo.callback(_delete_record, where.database, record)
-        on_memory = homes.memory_disk(record.id, _room(request))
+        own = where.home.sessions / record.id
+        place = homes.place_of_mounts(where.home, record.id, _room(request))
         try:
-            session = _on_disk(request, where, provider, record, data=on_memory, progress=progress)
+            session = _on_disk(request, where, provider, record, data=place, progress=progress)
         except MountError:
-            if on_memory is None:
+            if place == own:
                 raise
-            # The engine may not see this machine's memory file system (Docker's desktop, a snap): its disk, then.
-            session = _on_disk(request, where, provider, record, data=None, progress=progress)
+            # The engine may not see this machine's memory file system (Docker's desktop, a snap).
+            session = _on_disk(request, where, provider, record, data=own, progress=progress)
         undo.pop_all()
     return session
 
@@ -91,16 +92,15 @@ def _on_disk(
     provider: Provider,
     record: SessionRecord,
     *,
-    data: Path | None,
+    data: Path,
     progress: Progress | None,
 ) -> RunningSession:
     with ExitStack() as undo:
-        place = data or where.home.sessions / record.id
         note = Note(
             record.id,
             where.database_line,
             request.backend,
-            str(place),
+            str(data),
             folders.host_name(),
             os.getpid(),
             {one.slug: one.memory_store_id for one in record.resources if one.access == "read_write"},
@@ -111,7 +111,12 @@ def _on_disk(
         installation = where.home.installation_id()
         backend = provider.make(session_id=record.id, installation_id=installation, mounts=mounts)
         folder.rewrite(replace(note, owner=backend.owner))
-        filled = [(one, _fill(where, record, one, folder)) for one in record.resources]
+        filled: list[tuple[Attachment, MountSync]] = []
+        for attachment in record.resources:
+            mount = _mount_sync(where, record, attachment, folder, enforced=backend.enforces_read_only)
+            undo.callback(mount.close)
+            filled.append((attachment, mount))
+            _fill(attachment, mount)
         undo.callback(backend.stop)
         backend.check()
         backend.start(progress)
@@ -133,18 +138,22 @@ def _mount(folder: SessionFolder, attachment: Attachment) -> Mount:
     return Mount(files, attachment.mount_path, read_only=attachment.access == "read_only")
 
 
-def _fill(where: Where, record: SessionRecord, attachment: Attachment, folder: SessionFolder) -> MountSync:
-    """The mount of one store, brought up to it."""
+def _mount_sync(
+    where: Where, record: SessionRecord, attachment: Attachment, folder: SessionFolder, *, enforced: bool
+) -> MountSync:
     owner = folder.note.owner
     assert owner is not None, "the note says whose the files are"
     places = folder.make_mount(attachment.slug, owner)
     rejected = RejectedFolder(where.home.rejected)
-    mount = MountSync(where.database, record.id, attachment, places, rejected, owner=owner)
+    return MountSync(where.database, record.id, attachment, places, rejected, owner=owner, enforced=enforced)
+
+
+def _fill(attachment: Attachment, mount: MountSync) -> None:
+    """Bring it up to its store, or do not start (fault 33)."""
     trouble = mount.sync().trouble
     if trouble is not None:
         hint = getattr(trouble, "hint", "")
         raise SyncError(f"{attachment.mount_path} cannot be filled: {trouble}", hint=hint) from trouble
-    return mount
 
 
 def _room(request: SandboxRequest) -> int:
