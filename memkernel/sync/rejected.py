@@ -135,6 +135,10 @@ class RejectedFolder:
             key=lambda one: (one.at, one.path),
         )
 
+    def has(self, rejected_id: str) -> bool:
+        """Whether there is a record of this id."""
+        return self._read(rejected_id) is not None
+
     def get(self, rejected_id: str) -> RejectedRecord:
         """One record.
 
