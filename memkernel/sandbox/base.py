@@ -244,7 +244,7 @@ class Channel(ABC):
     def close(self) -> None:
         """Close both directions; nothing where it is closed already."""
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027 - where nothing is copied by a fork, nothing is to be done
         """In a child that was forked: close its copies, so that the parent alone holds the lease."""
 
 

@@ -1,0 +1,169 @@
+"""Drives a Jupyter kernel through a relay: requests out, replies and outputs in.
+
+jupyter_client's Session makes, signs, packs and checks the messages. Its clients are not used: they want sockets of
+libzmq and an event loop in the person's notebook, and cost twice the time of a warm cell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from typing import Any, Final, cast
+
+from jupyter_client.session import Session
+
+from memkernel.sandbox import zmtp
+from memkernel.sandbox.inside import protocol
+from memkernel.sandbox.inside.protocol import frame
+from memkernel.sandbox.output import Outputs
+from memkernel.sandbox.relay import Relay
+from memkernel.sandbox.work import Cell
+
+_SHELL, _IOPUB = "1", "2"
+_ASK_AGAIN_S: Final = 0.2
+_OVERHEAD: Final = 1 << 16  # of a message, beside its content
+
+
+def connection_info() -> dict[str, Any]:
+    """What a new kernel is told: sockets below a folder of its own, and a key that nobody has yet."""
+    return {
+        "transport": "ipc",
+        "ip": f"/tmp/mk-{secrets.token_hex(8)}/k",
+        "shell_port": int(_SHELL),
+        "iopub_port": int(_IOPUB),
+        "stdin_port": 3,
+        "control_port": 4,
+        "hb_port": 5,
+        "key": str(uuid.uuid4()),
+        "signature_scheme": "hmac-sha256",
+        "kernel_name": "python3",
+    }
+
+
+class Driver:
+    """A kernel that was started with `connection`, reached through `relay`."""
+
+    def __init__(self, relay: Relay, connection: Mapping[str, Any], *, output_limit: int) -> None:
+        self._relay = relay
+        self._session = Session(key=connection["key"].encode(), username="memkernel")
+        self._readers = {name: zmtp.Reader(2 * output_limit + _OVERHEAD) for name in (_SHELL, _IOPUB)}
+        self._requests: dict[str, SimpleQueue[str]] = {}
+        self._cells: dict[str, Cell] = {}
+        self.late = 0
+        self._opened = {_SHELL: threading.Event(), _IOPUB: threading.Event()}
+        self._iopub = relay.stream(_IOPUB, self._receiver(_IOPUB, self._on_iopub))
+        self._shell = relay.stream(_SHELL, self._receiver(_SHELL, self._on_shell))
+        relay.write(frame(protocol.DATA, self._iopub, zmtp.opening("SUB")))
+        relay.write(frame(protocol.DATA, self._shell, zmtp.opening("DEALER", self._session.bsession)))
+
+    # -- requests --
+
+    def wait_until_ready(self, timeout_s: float, given_up: Callable[[], bool]) -> bool:
+        """Until the kernel answers and its outputs reach us; False where that takes too long, or was given up."""
+        answers: SimpleQueue[str] = SimpleQueue()
+        deadline = time.monotonic() + timeout_s
+        for opened in self._opened.values():
+            while not opened.wait(_ASK_AGAIN_S):
+                if time.monotonic() > deadline or given_up():
+                    return False
+        self._relay.write(frame(protocol.DATA, self._iopub, zmtp.SUBSCRIPTION))
+        came: set[str] = set()
+        asked: list[str] = []
+        while time.monotonic() < deadline and not given_up():
+            message_id, data = self._request("kernel_info_request", {})
+            asked.append(message_id)
+            self._requests[message_id] = answers
+            self._relay.write(data)
+            with contextlib.suppress(Empty):
+                while came != {"reply", "status"}:
+                    came.add(answers.get(timeout=_ASK_AGAIN_S))
+                for message_id in asked:
+                    self._requests.pop(message_id, None)
+                return True
+        return False
+
+    def execute(self, code: str, outputs: Outputs, *, silent: bool = False) -> Cell:
+        """Send a cell. What runs in the sandbox now is remembered first, so that what the cell starts can be killed."""
+        content: dict[str, Any] = {
+            "code": code,
+            "silent": silent,
+            "store_history": not silent,
+            "user_expressions": {},
+            "allow_stdin": False,
+            "stop_on_error": False,  # one cell at a time: nothing is queued that could be aborted
+        }
+        message_id, data = self._request("execute_request", content)
+        cell = Cell(self._relay, outputs)
+        self._cells = {message_id: cell}
+        self._relay.write(frame(protocol.MARK, 0) + data)
+        return cell
+
+    def _request(self, kind: str, content: dict[str, Any]) -> tuple[str, bytes]:
+        message: dict[str, Any] = self._session.msg(kind, content)  # pyright: ignore[reportUnknownMemberType] - a bare dict
+        parts = self._session.serialize(message)
+        return message["header"]["msg_id"], frame(protocol.DATA, self._shell, zmtp.message(parts))
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        for cell in self._cells.values():
+            cell.end()
+
+    # -- what comes: by the relay's thread; whatever cannot be read is dropped --
+
+    def _receiver(self, name: str, take: Callable[[dict[str, Any]], None]) -> Callable[[bytes], None]:
+        reader = self._readers[name]
+
+        def receive(data: bytes) -> None:
+            for cell in self._cells.values():
+                cell.heard()
+            messages = reader.feed(data)
+            if reader.ready:
+                self._opened[name].set()
+            for parts in messages:
+                message = self._read(parts)
+                if message is not None:
+                    take(message)
+
+        return receive
+
+    def _read(self, parts: list[bytes]) -> dict[str, Any] | None:
+        try:
+            _, rest = self._session.feed_identities(parts)
+            message = self._session.deserialize(rest)
+        except Exception:  # whatever an unsigned, forged or broken message makes of it
+            return None
+        return message if isinstance(message.get("content"), dict) else None
+
+    def _on_shell(self, message: dict[str, Any]) -> None:
+        parent = _parent(message)
+        if parent in self._requests:
+            self._requests[parent].put("reply")
+        elif parent in self._cells and message["msg_type"] == "execute_reply":
+            self._cells[parent].on_reply(message["content"])
+
+    def _on_iopub(self, message: dict[str, Any]) -> None:
+        parent = _parent(message)
+        if parent in self._requests:
+            self._requests[parent].put("status")
+        elif parent in self._cells:
+            self._cells[parent].on_iopub(message["msg_type"], message["content"])
+        elif message["msg_type"] in ("stream", "display_data", "execute_result", "error"):
+            self.late += 1
+
+    def dropped_bytes(self) -> int:
+        """The size of the messages that were too large to be read, since this was last asked."""
+        dropped = sum(reader.dropped_bytes for reader in self._readers.values())
+        for reader in self._readers.values():
+            reader.dropped_bytes = 0
+        return dropped
+
+
+def _parent(message: Mapping[str, Any]) -> str:
+    parent = message.get("parent_header")
+    found = cast("dict[str, Any]", parent).get("msg_id") if isinstance(parent, dict) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,390 @@
+"""A sandbox whose cells run in a Jupyter kernel and whose commands run beside it, in whatever Place there is."""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import threading
+import time
+import weakref
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from memkernel.errors import EngineError, InvalidInputError, SandboxClosedError, SandboxError
+from memkernel.models import CellError, CellResult, CellStatus
+from memkernel.sandbox.base import (
+    HOME,
+    ExecResult,
+    Exit,
+    OutputSink,
+    Place,
+    SandboxBackend,
+    SandboxSpec,
+    SandboxStatus,
+)
+from memkernel.sandbox.follow import Followed, Follower
+from memkernel.sandbox.life import Life
+from memkernel.sandbox.output import Outputs
+from memkernel.sandbox.relay import RelayClosedError
+from memkernel.sandbox.work import Cell, Command
+
+READY_S: Final = 60.0
+_ARGUMENT: Final = 30_000  # bytes of a script that go as an argument
+_ANSWER_S: Final = 5.0  # the helper's own time-out is past, and it says nothing
+
+Progress = Callable[[str, float | None], None]
+
+
+class KernelSandbox(SandboxBackend):
+    """A SandboxBackend on a Place.
+
+    A subclass gives `kind`, `isolation`, `owner`, `check`, `put`, `get` and `_new_place`, and may give
+
+    * `_probe()`: called when the first kernel is ready; what it raises is what `start` raises. `exec` works there.
+    * `_startup() -> str`: code that each new kernel runs first, silently ("" for none).
+    * `_command(text) -> str`: a bash text as it must read in the place.
+    * `_folder(path) -> str`: a working directory as it is called in the place.
+
+    The place starts `inside.kernel_argv()` with the connection info in `inside.CONNECTION`, and `inside.helper_argv()`
+    with the channel as its stdin and stdout (or only the helper, told to start the kernel itself).
+    """
+
+    def __init__(self, spec: SandboxSpec) -> None:
+        super().__init__(spec)
+        self._place: Place | None = None
+        self._life: Life | None = None
+        self._closed = False
+        self._pid = os.getpid()
+        self._turn = threading.Lock()  # one cell at a time
+        self._changing = threading.RLock()  # one launch or end at a time
+        self._follower: Follower | None = None
+        self._news: list[str] = []  # to be said with the next result
+
+    # -- what a subclass gives --
+
+    @abstractmethod
+    def _new_place(self, progress: Progress | None) -> Place:
+        """The place of this spec, not launched yet. An image is built here; raises as `start`."""
+
+    def _probe(self) -> None:
+        """Check that the place is as it should be; raises as `start`."""
+
+    def _startup(self) -> str:
+        return ""
+
+    def _command(self, text: str) -> str:
+        return text
+
+    def _folder(self, path: str) -> str:
+        return path
+
+    # -- life --
+
+    def start(self, progress: Progress | None = None) -> None:
+        with self._changing:
+            if self._closed or self._pid != os.getpid():
+                raise SandboxClosedError
+            if self._place is not None:
+                return
+            self.check()
+            self._place = self._new_place(progress)
+            try:
+                self._launch()
+                self._probe()
+            except BaseException:
+                self.stop()
+                raise
+            _open.add(self)
+
+    def _launch(self) -> Life:
+        """A new kernel, ready for cells."""
+        with self._changing:
+            assert self._place is not None
+            life = self._life = Life(self._place, self.spec.limits)
+            if not life.wait_until_ready(READY_S):
+                logs = self._place.logs().strip().rpartition("\n")[2]
+                life.close()
+                why = life.exit.detail if life.exit is not None and life.exit.detail else logs
+                raise SandboxError(f"the sandbox's kernel did not start{f': {why}' if why else ''}")
+            if startup := self._startup():
+                cell = life.driver.execute(startup, self._outputs(), silent=True)
+                with life.running(cell):
+                    Follower(cell, READY_S, None).follow()
+            return life
+
+    def _relaunch(self) -> Life:
+        with self._changing:
+            if self._life is not None:
+                self._life.close()
+            return self._launch()
+
+    def restart(self) -> None:
+        with self._changing:
+            self._check_open()
+            self._relaunch()
+
+    def stop(self) -> None:
+        if self._pid != os.getpid():
+            return
+        with self._changing:
+            self._closed = True
+            _open.discard(self)
+            if self._life is not None:
+                self._life.close()
+            if self._place is not None:
+                self._place.remove()
+
+    def status(self) -> SandboxStatus:
+        if self._closed:
+            return SandboxStatus("closed", "stopped")
+        if self._life is None:
+            return SandboxStatus("new", "not started")
+        exit = self._life.exit
+        if exit is None:
+            return SandboxStatus("running", self.isolation)
+        if exit.removed:
+            return SandboxStatus("closed", _how(exit))
+        return SandboxStatus("dead", f"{_how(exit)}; the next cell starts a new kernel")
+
+    def logs(self) -> str:
+        return self._place.logs() if self._place is not None else ""
+
+    @contextmanager
+    def frozen(self) -> Generator[None]:
+        if self._place is None or self._closed:
+            yield
+            return
+        with self._place.frozen():
+            yield
+
+    def _check_open(self) -> None:
+        if self._closed or self._life is None:
+            raise SandboxClosedError
+        if self._pid != os.getpid():
+            raise SandboxClosedError("the sandbox belongs to the process that started it")
+        _raise_if_lost(self._life.exit)
+
+    def _living(self) -> Life:
+        """The life that works now; a kernel that died is followed by a new one."""
+        self._check_open()
+        with self._changing:
+            self._check_open()
+            assert self._life is not None
+            if self._life.exit is None:
+                return self._life
+            self._news.append(
+                f"{_how(self._life.exit)}; a new kernel was started, and the state of the old one is lost"
+            )
+            return self._relaunch()
+
+    # -- cells --
+
+    def _outputs(self) -> Outputs:
+        return Outputs(self.spec.limits.output_bytes, f"sandbox-{self.spec.session_id[-12:]}")
+
+    def run(self, code: str, *, timeout_s: float | None = None, on_output: OutputSink | None = None) -> CellResult:
+        _check_timeout(timeout_s)
+        with self._turn:
+            began = time.monotonic()
+            life = self._living()
+            outputs = self._outputs()
+            try:
+                cell = life.driver.execute(code, outputs)
+            except RelayClosedError:
+                cell = Cell(life.relay, outputs)
+                cell.end()
+            with life.running(cell):
+                followed = self._follow(Follower(cell, timeout_s, on_output))
+            if followed.timed_out:
+                with suppress(RelayClosedError):
+                    cell.kill()  # what a cell that ended has left behind would write on
+            outputs.left_out(life.driver.dropped_bytes())
+            status = self._cell_status(life, cell, followed)
+            return self._result(
+                status=status, outputs=outputs, exit_code=None, began=began, life=life, followed=followed
+            )
+
+    def _cell_status(self, life: Life, cell: Cell, followed: Followed) -> CellStatus:
+        if followed.timed_out:
+            return "timeout"
+        if followed.interrupted:
+            return "interrupted"
+        if cell.reply is None and not followed.given_up and life.exit is not None:
+            return "died"
+        failed = cell.outputs.error is not None or (cell.reply is not None and cell.reply.get("status") != "ok")
+        return "error" if failed else "ok"
+
+    def bash(self, command: str, *, timeout_s: float | None = None, on_output: OutputSink | None = None) -> CellResult:
+        _check_timeout(timeout_s)
+        with self._turn:
+            began = time.monotonic()
+            life = self._living()
+            outputs = self._outputs()
+            argv, stdin = _bash(self._command(command))
+            work = Command(life.relay, self.spec.limits.output_bytes, outputs)
+            try:
+                work.number = life.relay.command(
+                    argv, stdin=stdin, cwd=self._folder(HOME), environment={}, timeout_s=None, handle=work.handle
+                )
+            except RelayClosedError:
+                work.end()
+            with life.running(work):
+                followed = self._follow(Follower(work, timeout_s, on_output))
+            status = self._command_status(work, followed)
+            return self._result(
+                status=status, outputs=outputs, exit_code=work.exit_code, began=began, life=life, followed=followed
+            )
+
+    def _command_status(self, work: Command, followed: Followed) -> CellStatus:
+        if followed.timed_out:
+            return "timeout"
+        if followed.interrupted:
+            return "interrupted"
+        if work.exit_code is None:
+            return "died"
+        return "ok" if work.exit_code == 0 else "error"
+
+    def _follow(self, follower: Follower) -> Followed:
+        self._follower = follower
+        try:
+            return follower.follow()
+        finally:
+            self._follower = None
+
+    def _result(
+        self,
+        *,
+        status: CellStatus,
+        outputs: Outputs,
+        exit_code: int | None,
+        began: float,
+        life: Life,
+        followed: Followed,
+    ) -> CellResult:
+        """What the caller gets; the kernel of a cell that could not be stopped is replaced."""
+        duration_s = time.monotonic() - began
+        notes, self._news = self._news, []
+        if followed.given_up:
+            notes.append("the kernel could not be stopped and was restarted: its state is lost")
+            self._relaunch()
+        elif status == "died" or life.exit is not None:
+            exit = life.wait_for_exit()
+            if self._closed:
+                raise SandboxClosedError
+            _raise_if_lost(exit)
+            if status == "died" and exit.out_of_memory:
+                status = "out_of_memory"
+            exit_code = exit.exit_code if exit_code is None else exit_code
+            notes.append(_how(exit))
+        elif status != "ok" and self._place is not None and self._place.memory_limit_was_hit():
+            notes.append("the memory limit was hit")
+        if followed.sink_error is not None:
+            raise followed.sink_error
+        error = outputs.error
+        return CellResult(
+            status=status,
+            stdout=outputs.stream("stdout"),
+            stderr=outputs.stream("stderr"),
+            result=outputs.result,
+            outputs=outputs.kept(),
+            error=CellError(error["ename"], error["evalue"], tuple(error["traceback"])) if error is not None else None,
+            exit_code=exit_code,
+            duration_s=duration_s,
+            notes=(*notes, *outputs.notes()),
+        )
+
+    def interrupt(self) -> None:
+        follower = self._follower
+        if follower is not None:
+            follower.interrupt()
+
+    # -- commands --
+
+    def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        timeout_s: float | None = None,
+        cwd: str = HOME,
+        environment: Mapping[str, str] | None = None,
+    ) -> ExecResult:
+        _check_timeout(timeout_s)
+        life = self._living()
+        began = time.monotonic()
+        work = Command(life.relay, self.spec.limits.output_bytes)
+        try:
+            work.number = life.relay.command(
+                argv,
+                stdin=stdin,
+                cwd=self._folder(cwd),
+                environment=environment or {},
+                timeout_s=timeout_s,
+                handle=work.handle,
+            )
+        except RelayClosedError:
+            work.end()
+        with life.running(work):
+            self._wait_for(work, life, timeout_s)
+        if work.exit_code is None:
+            exit = life.wait_for_exit()
+            _raise_if_lost(exit)
+            raise SandboxClosedError(f"the sandbox ended while {argv[0]} ran: {_how(exit)}")
+        return ExecResult(
+            work.exit_code, work.stdout, work.stderr, work.timed_out, work.truncated, time.monotonic() - began
+        )
+
+    def _wait_for(self, work: Command, life: Life, timeout_s: float | None) -> None:
+        deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s + _ANSWER_S
+        try:
+            while not work.over and time.monotonic() < deadline:
+                work.wait(1.0)
+        except BaseException:
+            with suppress(RelayClosedError):
+                work.kill()
+            raise
+        if not work.over:
+            life.end("its helper did not answer")
+
+
+def _bash(text: str) -> tuple[list[str], bytes]:
+    """The command and the stdin of a bash script; a long one does not fit into an argument."""
+    script = text.encode("utf-8", "surrogatepass")
+    if len(script) <= _ARGUMENT:
+        return ["bash", "-c", text], b""
+    return ["bash", "-c", 'script=$(cat; printf x); exec </dev/null; eval "${script%x}"'], script
+
+
+def _check_timeout(timeout_s: float | None) -> None:
+    if timeout_s is not None and not (0 < timeout_s < math.inf):
+        raise InvalidInputError(f"a time-out of {timeout_s} seconds is none", hint="Leave it out to wait for ever.")
+
+
+def _how(exit: Exit) -> str:
+    """How a kernel ended, for a person."""
+    if exit.out_of_memory:
+        return "the kernel was killed: the memory limit was hit"
+    if exit.detail:
+        return f"the kernel ended: {exit.detail}"
+    return "the kernel died" if exit.exit_code is None else f"the kernel died with exit code {exit.exit_code}"
+
+
+def _raise_if_lost(exit: Exit | None) -> None:
+    if exit is not None and exit.engine_lost:
+        raise EngineError(exit.detail or "the Docker engine went away")
+    if exit is not None and exit.removed:
+        raise SandboxClosedError(exit.detail or "the sandbox's container was removed")
+
+
+_open: weakref.WeakSet[KernelSandbox] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Registered with this module: whoever saves something at the exit did so before, as later registered."""
+    for sandbox in list(_open):
+        with suppress(Exception):
+            sandbox.stop()

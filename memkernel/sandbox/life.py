@@ -1,0 +1,118 @@
+"""One life of a kernel: from the launch of its place until that has ended, for whatever reason."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from memkernel.sandbox.base import Exit, Place, SandboxLimits
+from memkernel.sandbox.driver import Driver, connection_info
+from memkernel.sandbox.relay import Relay, RelayClosedError
+from memkernel.sandbox.work import Work
+
+_EXIT_S: Final = 1.0  # after the helper's end, how long the place's own word is waited for
+_THREAD_S: Final = 5.0
+
+AnyWork = TypeVar("AnyWork", bound=Work)
+
+
+class Life:
+    """`exit` is None while it lasts."""
+
+    def __init__(self, place: Place, limits: SandboxLimits) -> None:
+        """Launch the place; raises what `Place.launch` does."""
+        self._place = place
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._closing = False
+        self._works: set[Work] = set()
+        self._reason = ""
+        self.exit: Exit | None = None
+        connection = connection_info()
+        self._channel = place.launch(connection)
+        self.relay = Relay(self._channel, self._channel_ended)
+        self._waiter = threading.Thread(target=self._wait, name="memkernel-exit", daemon=True)
+        self._waiter.start()
+        _lives.add(self)
+        with suppress(RelayClosedError):
+            self.driver = Driver(self.relay, connection, output_limit=limits.output_bytes)
+
+    def wait_until_ready(self, timeout_s: float) -> bool:
+        """Whether the kernel answers; False where it ended, or does not in time."""
+        try:
+            return self.driver.wait_until_ready(timeout_s, self._ended.is_set)
+        except (AttributeError, RelayClosedError):
+            return False
+
+    def end(self, reason: str = "") -> None:
+        """End what runs; `reason` is why, for a person."""
+        self._reason = self._reason or reason
+        self._place.end()
+
+    def close(self) -> None:
+        """End it for good: no thread of it is left."""
+        self._closing = True
+        self._place.end()
+        self.relay.close()
+        self._waiter.join(_THREAD_S)
+        _lives.discard(self)
+
+    def forget(self) -> None:
+        """In a forked child: the parent alone holds the lease."""
+        self._channel.forget()
+
+    @contextmanager
+    def running(self, work: AnyWork) -> Generator[AnyWork]:
+        """While in here, the end of this life ends the work."""
+        with self._lock:
+            self._works.add(work)
+            ended = self.exit is not None
+        if ended:
+            work.end()
+        try:
+            yield work
+        finally:
+            with self._lock:
+                self._works.discard(work)
+
+    def wait_for_exit(self) -> Exit:
+        """How it ended, once the channel has."""
+        self._ended.wait(_THREAD_S)
+        return self.exit or Exit(None, detail=self._reason)
+
+    def _wait(self) -> None:
+        self._over(self._place.wait())
+
+    def _channel_ended(self, reason: str) -> None:
+        if not self._closing and not self._ended.wait(_EXIT_S):
+            self._reason = self._reason or reason
+            self._place.end()
+            self._ended.wait(_EXIT_S)
+            self._over(Exit(None, detail=reason))
+
+    def _over(self, exit: Exit) -> None:
+        with self._lock:
+            if self.exit is None:
+                self.exit = replace(exit, detail=self._reason) if self._reason else exit
+            works = list(self._works)
+        self._ended.set()
+        for work in works:
+            work.end()
+
+
+_lives: weakref.WeakSet[Life] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for life in list(_lives):
+        with suppress(Exception):
+            life.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
