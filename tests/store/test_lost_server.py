@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from memkernel.errors import DatabaseUnavailableError, MemoryNotFoundError, PathConflictError
-from memkernel.models import Change, Memory, MemoryStore
+from memkernel.errors import DatabaseUnavailableError, MemoryNotFoundError, PathConflictError, SessionNotFoundError
+from memkernel.models import AttachmentParams, Change, Memory, MemoryStore
 from memkernel.store import Database, Settled, Unsettled
 from tests.fix_postgres import DURABLE, PostgresServer
 from tests.store.people import ANN
@@ -114,6 +114,35 @@ def test_stores_are_made_changed_and_deleted_once(
     proxy.lose(side, b"memory_store_delete")
     stores.delete(store.id)
     assert proxy.cuts == 4
+
+
+@pytest.mark.parametrize("side", ["request", "reply"])
+@pytest.mark.parametrize("statement", [b"lock_stores", b"session_create", b"COMMIT"])
+def test_a_session_is_made_once(
+    proxied: Database, proxy: LossyProxy, store: MemoryStore, side: Side, statement: bytes
+) -> None:
+    proxied.sessions.create()
+    proxy.lose(side, statement)
+    session = proxied.sessions.create([AttachmentParams(store.id)], title="once")
+    assert proxy.cuts == 1
+    assert proxied.sessions.list(memory_store_id=store.id).data == [session]
+    assert proxied.unsettled() == []
+
+
+@pytest.mark.parametrize("side", ["request", "reply"])
+def test_sessions_are_changed_archived_and_deleted_once(proxied: Database, proxy: LossyProxy, side: Side) -> None:
+    sessions = proxied.sessions
+    session = sessions.create()
+    proxy.lose(side, b"session_update")
+    assert sessions.update(session.id, title="t").title == "t"
+    proxy.lose(side, b"session_archive")
+    archived = sessions.archive(session.id)
+    assert (archived.archived_at is not None, sessions.retrieve(session.id)) == (True, archived)
+    proxy.lose(side, b"session_delete")
+    sessions.delete(session.id)
+    assert proxy.cuts == 3
+    with pytest.raises(SessionNotFoundError):
+        sessions.retrieve(session.id)
 
 
 def test_a_refusal_after_a_lost_connection_is_the_true_one(
