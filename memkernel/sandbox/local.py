@@ -54,7 +54,7 @@ class LocalSandbox(KernelSandbox):
 
     def __init__(self, spec: SandboxSpec, *, level: Level | None = None) -> None:
         super().__init__(spec)
-        self._asked = level
+        self._asked: Level | None = level
         self._local: LocalPlace | None = None
         self._rehoming = Rehoming({})
 
@@ -68,8 +68,9 @@ class LocalSandbox(KernelSandbox):
         """1 with namespaces, 2 with a mapping of paths."""
         if self._asked is not None:
             return self._asked
-        level: Level = 2 if _refusal(self.spec.mounts) else 1
-        return level
+        if _refusal(self.spec.mounts):
+            return 2
+        return 1
 
     @property
     def isolation(self) -> str:

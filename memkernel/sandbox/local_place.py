@@ -221,8 +221,9 @@ class LocalPlace(Place):
         home = HOME if self.level == 1 else self.folders()[HOME]
         name, _, value = self._mark.partition("=")
         return (
-            {"PATH": os.defpath, "LANG": "C.UTF-8"}
+            {"LANG": "C.UTF-8"}
             | config.for_programs()
+            | {"PATH": _path()}
             | {"HOME": home, "USER": "sandbox", "LOGNAME": "sandbox", "IPYTHONDIR": f"{home}/.ipython"}
             | {"TMPDIR": str(self.folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
             | _python_path()
@@ -326,6 +327,11 @@ def _private_folder() -> Path:
             return folder
         folder.rmdir()
     raise SandboxError("the local sandbox cannot be started: /tmp is a link to a very long path")
+
+
+def _path() -> str:
+    """Where programs are looked for: `python3` and `pip` are this Python's."""
+    return os.pathsep.join([os.path.dirname(sys.executable), config.for_programs().get("PATH", os.defpath)])
 
 
 def _python_path() -> dict[str, str]:
