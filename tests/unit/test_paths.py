@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memkernel.errors import InvalidPathError
-from memkernel.paths import MAX_PATH_BYTES, MAX_SEGMENTS, ancestors, check_path, check_prefix, overlap, slug
+from memkernel.paths import MAX_PATH_BYTES, MAX_SEGMENTS, ancestors, check_path, check_prefix, mount_path, overlap, slug
 
 SEGMENTS = st.text(alphabet="ab.-é日", min_size=1, max_size=4).filter(lambda text: text not in (".", ".."))
 PATHS = st.lists(SEGMENTS, min_size=1, max_size=MAX_SEGMENTS).map(lambda segments: "/" + "/".join(segments))
@@ -160,7 +160,7 @@ def test_paths_overlap_where_one_is_the_other_or_above_it(one: str, other: str) 
     ],
 )
 def test_f231_the_slug_of_a_name_is_lowercase_ascii_with_single_hyphens(name: str, folder: str) -> None:
-    """Statements 230, 231 and 232; an empty slug is replaced by the caller (233)."""
+    """Statements 230, 231 and 232; an empty one is replaced where it becomes a folder (233)."""
     assert slug(name) == folder
 
 
@@ -172,3 +172,22 @@ def test_a_slug_is_one_plain_segment_whatever_the_name(name: str) -> None:
     assert not found.endswith("-")
     assert "--" not in found
     assert slug(found) == found
+
+
+@pytest.mark.parametrize("name", ["日本語", "", "--", "İ" * 255, "a" * 256])
+def test_f233_a_name_without_a_slug_that_a_folder_may_have_is_mounted_by_its_id(name: str) -> None:
+    assert mount_path(name, "memstore_01ab") == "/mnt/memory/memstore-01ab"
+
+
+@pytest.mark.parametrize(
+    ("name", "path"), [("Demo Memory", "/mnt/memory/demo-memory"), ("a" * 255, "/mnt/memory/" + "a" * 255)]
+)
+def test_f230_a_store_is_mounted_by_its_names_slug(name: str, path: str) -> None:
+    assert mount_path(name, "memstore_01ab") == path
+
+
+@given(st.text(max_size=255))
+def test_a_mount_path_ends_in_a_name_that_every_file_system_takes(name: str) -> None:
+    folder = mount_path(name, "memstore_01ab").removeprefix("/mnt/memory/")
+    assert 0 < len(folder.encode()) <= 255
+    assert "/" not in folder
