@@ -12,14 +12,30 @@ from IPython.display import DisplayHandle
 from memkernel import present
 from memkernel.agent.events import Event, TextDelta, ThinkingDelta
 from memkernel.agent.run import Run
+from memkernel.jupyter.putaside import PutAside
 from memkernel.jupyter.shell import Shell
-from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, ServerStatus
+from memkernel.models import (
+    CellResult,
+    GrepMatch,
+    Memory,
+    MemoryPrefix,
+    MemoryStore,
+    MemoryVersion,
+    ServerStatus,
+    StoreReport,
+    SyncReport,
+)
 from memkernel.render import html_of, text_of
 
-_RECORDS: Final = (MemoryStore, Memory, MemoryPrefix, MemoryVersion, GrepMatch, ServerStatus)
+_RECORDS: Final = (
+    *(MemoryStore, Memory, MemoryPrefix, MemoryVersion, GrepMatch, ServerStatus),
+    *(CellResult, StoreReport, SyncReport),
+)
 
-# By its name: its module imports psycopg.
+# By their names: their modules import psycopg.
 _CONNECTION: Final = ("memkernel.handle.connection", "Connection")
+_SANDBOX: Final = ("memkernel.handle.sandbox", "Sandbox")
+_REJECTED: Final = ("memkernel.handle.rejected", "RejectedChange")
 
 
 def register(shell: Shell) -> None:
@@ -28,13 +44,16 @@ def register(shell: Shell) -> None:
         shell.display_formatter.formatters["text/html"].for_type(kind, html_of)
         shell.display_formatter.formatters["text/plain"].for_type(kind, _print_text)
     shell.display_formatter.formatters["text/plain"].for_type_by_name(*_CONNECTION, _print_line)
+    shell.display_formatter.formatters["text/plain"].for_type_by_name(*_SANDBOX, _print_first_line)
+    shell.display_formatter.formatters["text/plain"].for_type_by_name(*_REJECTED, _print_rejected)
+    shell.display_formatter.formatters["text/html"].for_type_by_name(*_REJECTED, _rejected_html)
     if can_update(shell):
         present.register(Run, LiveRun.show)
 
 
 def unregister(shell: Shell) -> None:
     """Leave the formatters as they were."""
-    for kind in (*_RECORDS, ".".join(_CONNECTION)):
+    for kind in (*_RECORDS, *map(".".join, (_CONNECTION, _SANDBOX, _REJECTED))):
         for mime_type in ("text/html", "text/plain"):
             shell.display_formatter.formatters[mime_type].pop(kind, None)
 
@@ -46,6 +65,23 @@ def _print_text(record: object, printer: Any, cycle: bool) -> None:
 
 def _print_line(connection: Any, printer: Any, cycle: bool) -> None:
     printer.text(connection.line)
+
+
+def first_line(box: Any) -> str:
+    """What keeps the code of a sandbox in: the first line that a person sees of it."""
+    return f"sandbox {box.name}: {box.isolation}" if box.is_open else repr(box)
+
+
+def _print_first_line(box: Any, printer: Any, cycle: bool) -> None:
+    printer.text(first_line(box))
+
+
+def _print_rejected(change: Any, printer: Any, cycle: bool) -> None:
+    printer.text(repr(PutAside(change, change.diff())) if len(printer.stack) <= 1 else repr(change))
+
+
+def _rejected_html(change: Any) -> str:
+    return PutAside(change, change.diff()).html
 
 
 def can_update(shell: Shell) -> bool:

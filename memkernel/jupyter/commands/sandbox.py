@@ -55,7 +55,7 @@ def start(notebook: Notebook, args: Namespace, body: str | None) -> Sandbox:
     ask = ask_of(notebook, args)
     if args.on_conflict is not None:
         ask = Ask(ask.stores, {**ask.options, "on_conflict": args.on_conflict})
-    return started(notebook, name, ask, silent=args.quiet)
+    return started(notebook, name, ask, silent=True)  # the sandbox itself is shown: its first line
 
 
 def _declare_stop(parser: Parser) -> None:
@@ -131,8 +131,8 @@ def status(notebook: Notebook, args: Namespace, body: str | None) -> Facts | Non
     others = [name for name in notebook.sandboxes.names if name != box.name]
     facts: dict[str, object] = {
         "state": now.state,
-        "box": now.detail,
         "isolation": box.isolation,
+        **({"detail": now.detail} if now.detail != box.isolation else {}),
         "stores": ", ".join(f"{row.folder} ({row.access})" for row in _mounts(box)),
         "session": box.id,
         **({"also running": ", ".join(others)} if others else {}),

@@ -120,9 +120,9 @@ def _failure(result: CellResult, args: Namespace) -> CellFailedError:
     if result.error is not None and result.status == "error":
         return CellFailedError(f"{result.error.ename}: {result.error.evalue}", result)
     said, hint = {
-        "error": (f"the script ended with exit status {result.exit_code}", "Its last line that failed is above."),
+        "error": (f"the script ended with exit status {result.exit_code}", "What it had written is saved."),
         "timeout": (f"the cell was ended {after}", f"--timeout was {args.timeout:g} s." if args.timeout else ""),
-        "interrupted": (f"the cell was interrupted {after}", "What it had written is synced; its variables are kept."),
+        "interrupted": (f"the cell was interrupted {after}", "What it had written is saved; its variables are kept."),
         "died": (f"the sandbox's kernel died {after}", "The next cell starts a new kernel; `%sandbox logs` may tell."),
         "out_of_memory": (
             f"the cell ran out of memory {after}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from memkernel.errors import SandboxError
 from memkernel.jupyter.arguments import Parser, count, variable
 from memkernel.jupyter.notebook import Notebook
-from memkernel.jupyter.presenters import can_update
+from memkernel.jupyter.presenters import can_update, first_line
 from memkernel.jupyter.progress import Progress
 from memkernel.jupyter.sandboxes import Ask, Stores
 from memkernel.models import Access
@@ -92,16 +92,10 @@ def started(notebook: Notebook, name: str | None, ask: Ask, *, silent: bool = Fa
     except KeyboardInterrupt:
         raise SandboxError("the start was interrupted", hint="No sandbox was started.") from None
     progress.end("The image is built")
-    if not silent:
-        _introduce(box)
-    return box
-
-
-def _introduce(box: Sandbox) -> None:
     for earlier in box.recovered:
         which = earlier.title or earlier.session_id
-        outcome = (
-            f"not yet, {earlier.trouble}" if earlier.trouble else report_line(earlier.report) or "nothing was left"
-        )
-        print(f"saved of sandbox {which}, whose notebook is gone: {outcome}")
-    print(f"sandbox {box.name}: {box.isolation}")
+        outcome = f"not saved yet: {earlier.trouble}" if earlier.trouble else report_line(earlier.report)
+        print(f"sandbox {which}, whose notebook was gone, is ended: {outcome or 'it left nothing unsaved'}")
+    if not silent:
+        print(first_line(box))
+    return box
