@@ -8,22 +8,15 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import pytest
 
 from memkernel import config
 from memkernel.sandbox.engine import Engine, find_engine
-from memkernel.sandbox.image import BASE_IMAGE, Images
-
-OFFLINE_BASE: Final = "memkernel-tests-base:trixie"
-"""What tests/run makes where no registry is reachable: Debian with python3 and python3-venv."""
-
-INSTALLATION: Final = "memkernel-tests"
-"""Whose containers the tests' are, where a test needs none of its own."""
+from tests.docker_daemon import build_image
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
@@ -51,16 +44,15 @@ def docker_host(docker_engine: Engine) -> str:
 @pytest.fixture(scope="session")
 def sandbox_image(docker_engine: Engine) -> Iterator[str]:
     """The id of the shipped image, built where it is not there; `MEMKERNEL_SANDBOX_IMAGE` names it meanwhile."""
-    base = OFFLINE_BASE if docker_engine.image(OFFLINE_BASE) else BASE_IMAGE
     with _alone("image"):
-        image = Images(docker_engine, INSTALLATION).ensure(base=base)
+        image = build_image(docker_engine)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("MEMKERNEL_SANDBOX_IMAGE", image)
         yield image
 
 
 @contextmanager
-def _alone(what: str) -> Iterator[None]:
+def _alone(what: str) -> Generator[None]:
     """While in here, no other worker of this account is."""
     path = Path(tempfile.gettempdir()) / f"memkernel-tests-{os.getuid()}-{what}.lock"
     with path.open("w") as lock:

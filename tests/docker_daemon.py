@@ -1,0 +1,178 @@
+"""Docker engines of the tests' own, and what tests/run asks of an engine.
+
+python -m tests.docker_daemon ping              whether the engine that the environment names answers
+python -m tests.docker_daemon serve DATA_ROOT   start one, print its DOCKER_HOST, end it when stdin ends
+python -m tests.docker_daemon base [TAR]        make the base image of a tar; whether it is there
+python -m tests.docker_daemon image             build the shipped image where it is not there
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from memkernel import config
+from memkernel.errors import MemkernelError, SandboxError
+from memkernel.models import Settings
+from memkernel.sandbox.engine import Engine, find_engine
+from memkernel.sandbox.image import BASE_IMAGE, Images
+
+OFFLINE_BASE: Final = "memkernel-tests-base:trixie"
+"""What tests/run makes without a registry: Debian with python3 and python3-venv."""
+
+INSTALLATION: Final = "memkernel-tests"
+"""Whose containers the tests' are, where a test needs none of its own."""
+
+APART: Final = ("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false")
+"""For an engine beside another: it leaves the machine's network alone."""
+
+_SYSTEM_CONTAINERD: Final = Path("/run/containerd/containerd.sock")
+_START_S: Final = 60.0
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class Daemon:
+    """A dockerd with everything of its own: sockets, pid file, containers, images. Needs root.
+
+    So nothing of another one stands in its way: no stale pid file, no half-dead service, no leftovers.
+    """
+
+    def __init__(self, data_root: Path | None = None, flags: tuple[str, ...] = ()) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="mk-docker-", dir="/run"))  # short: sockets lie in it
+        self._data_root = data_root or self.directory / "data"
+        self._flags = flags
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def host(self) -> str:
+        """Its address, as in DOCKER_HOST."""
+        return f"unix://{self.directory}/docker.sock"
+
+    @property
+    def log(self) -> str:
+        """What it wrote."""
+        return (self.directory / "log").read_text(errors="replace")
+
+    def engine(self) -> Engine:
+        """It, as memkernel finds it."""
+        return find_engine(Settings(), self.host)
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        _clear_the_way()
+        own = self.directory
+        command = ["dockerd", f"--host={self.host}", f"--pidfile={own}/pid", f"--exec-root={own}/exec"]
+        command += [f"--data-root={self._data_root}", f"--containerd-namespace={own.name}"]
+        with (own / "log").open("ab") as log:
+            self._process = subprocess.Popen[bytes](
+                [*command, *self._flags],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C at the test run ends the tests, and those end it
+                preexec_fn=_end_with_parent,  # one call of the C library; a killed test run leaves no engine
+            )
+        deadline = time.monotonic() + _START_S
+        while True:
+            with contextlib.suppress(SandboxError):
+                self.engine().close()
+                return
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                last = self.log.strip().splitlines()[-3:]
+                self.remove()
+                raise RuntimeError(f"dockerd did not start: {' | '.join(last)}")
+            time.sleep(0.05)
+
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
+        """End the daemon as a crash does; its containers live on until it is started again or removed."""
+        if self._process:
+            self._process.send_signal(how)
+            self._process.wait(_START_S)
+            self._process = None
+
+    def remove(self) -> None:
+        """Stop it with all its containers and leave nothing behind but a data root that was given."""
+        self.kill(signal.SIGTERM)
+        for mount in reversed(_mounts_below(self.directory)):
+            subprocess.run(["umount", "--lazy", mount], check=False)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _clear_the_way() -> None:
+    """What a new machine or a crash leaves: no control groups, and a socket of a containerd that is gone."""
+    if not os.path.ismount("/sys/fs/cgroup"):
+        subprocess.run(["mount", "-t", "cgroup2", "cgroup2", "/sys/fs/cgroup"], check=False)
+    if _SYSTEM_CONTAINERD.is_socket():  # dockerd would wait for it instead of starting its own
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(_SYSTEM_CONTAINERD))
+            except ConnectionRefusedError:
+                _SYSTEM_CONTAINERD.unlink()
+
+
+def _mounts_below(folder: Path) -> list[str]:
+    points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    return [point for point in points if point.startswith(f"{folder}/")]
+
+
+def import_base(engine: Engine, tar: Path) -> None:
+    """Make the base image of a root file system."""
+    import docker
+
+    with contextlib.closing(docker.APIClient(engine.address.host, version=engine.version, timeout=600)) as client:
+        repository, tag = OFFLINE_BASE.split(":")
+        client.import_image_from_file(str(tar), repository=repository, tag=tag)  # pyright: ignore[reportUnknownMemberType]  # partly typed
+
+
+def build_image(engine: Engine) -> str:
+    """The id of the shipped image, built where it is not there: without a registry where the offline base is there."""
+    base = OFFLINE_BASE if engine.image(OFFLINE_BASE) else BASE_IMAGE
+    return Images(engine, INSTALLATION).ensure(base=base)
+
+
+def _serve(data_root: str) -> None:
+    daemon = Daemon(Path(data_root))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # tests/run ends it
+    daemon.start()
+    try:
+        print(daemon.host, flush=True)
+        sys.stdin.read()
+    finally:
+        daemon.remove()
+
+
+def main(command: str, *arguments: str) -> int:
+    """Do one of the commands above; its exit code."""
+    if command == "serve":
+        _serve(*arguments)
+        return 0
+    try:
+        with contextlib.closing(find_engine(config.load())) as engine:
+            if command == "base":
+                if arguments:
+                    import_base(engine, Path(arguments[0]))
+                return 0 if engine.image(OFFLINE_BASE) else 1
+            if command == "image":
+                print(build_image(engine))
+    except MemkernelError as error:
+        print(*error.lines(), sep="\n", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
