@@ -224,6 +224,11 @@ def cause(value: object) -> tuple[str | None, str | None]:
     return storable("cause: run_id", value.run_id), storable("cause: tool_use_id", value.tool_use_id)
 
 
+def author(actor_value: object, cause_value: object) -> tuple[str, str, str | None, str | None]:
+    """Who changes something and why, as the functions of migrations/ take it: type, id, run, tool call."""
+    return *actor(actor_value), *cause(cause_value)
+
+
 def moment(field: str, value: object) -> datetime | None:
     """A bound in time, or None; one without a zone is UTC (CONTRACT B.1)."""
     if value is None:

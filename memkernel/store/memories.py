@@ -47,11 +47,11 @@ class Memories(MemoryReading):
             InvalidInputError: a value is illegal; InvalidPathError, InvalidContentError.
         """
         store_id, full = memory_stores.known(memory_store_id), checks.view(view) == "full"
-        path, data = checks.path(path), checks.content(content, self._limits.content_bytes)
+        place, data = _place(path), checks.content(content, self._limits.content_bytes)
         version_id = ids.mint("memver")
         values = (
-            *(store_id, path, paths.ancestors(path), data, _digest(data), ids.mint("mem"), version_id),
-            *(self._limits.memories_per_store, *checks.actor(actor), *checks.cause(cause)),
+            *(store_id, *place, data, _digest(data), ids.mint("mem"), version_id),
+            *(self._limits.memories_per_store, *checks.author(actor, cause)),
         )
         return self._head(queries.MEMORY_CREATE, values, store_id, version_id, data if full else None)
 
@@ -89,12 +89,12 @@ class Memories(MemoryReading):
         """
         store_id, full = memory_stores.known(memory_store_id), checks.view(view) == "full"
         data = None if content is None else checks.content(content, self._limits.content_bytes)
-        path = None if path is None else checks.path(path)
+        place = (None, None) if path is None else _place(path)
         version_id = ids.mint("memver")
         values = (
-            *(store_id, known(memory_id), path, None if path is None else paths.ancestors(path), data),
+            *(store_id, known(memory_id), *place, data),
             *(None if data is None else _digest(data), checks.optional_sha256("precondition", precondition)),
-            *(version_id, *checks.actor(actor), *checks.cause(cause)),
+            *(version_id, *checks.author(actor, cause)),
         )
         memory = self._head(queries.MEMORY_UPDATE, values, store_id, version_id, data if full else None)
         return self._with_content(memory) if full and data is None else memory
@@ -131,12 +131,11 @@ class Memories(MemoryReading):
             InvalidInputError: a value is illegal; InvalidPathError, InvalidContentError.
         """
         store_id, full = memory_stores.known(memory_store_id), checks.view(view) == "full"
-        path, data = checks.path(path), checks.content(content, self._limits.content_bytes)
+        place, data = _place(path), checks.content(content, self._limits.content_bytes)
         version_id = ids.mint("memver")
         values = (
-            *(store_id, path, paths.ancestors(path), data, _digest(data), *checks.expectation(expect)),
-            *(ids.mint("mem"), version_id, self._limits.memories_per_store),
-            *(*checks.actor(actor), *checks.cause(cause)),
+            *(store_id, *place, data, _digest(data), *checks.expectation(expect)),
+            *(ids.mint("mem"), version_id, self._limits.memories_per_store, *checks.author(actor, cause)),
         )
         return self._head(queries.MEMORY_WRITE, values, store_id, version_id, data if full else None)
 
@@ -158,7 +157,7 @@ class Memories(MemoryReading):
         """
         store_id, version_id = memory_stores.known(memory_store_id), ids.mint("memver")
         expected = checks.optional_sha256("expected_content_sha256", expected_content_sha256)
-        values = (store_id, known(memory_id), expected, version_id, *checks.actor(actor), *checks.cause(cause))
+        values = (store_id, known(memory_id), expected, version_id, *checks.author(actor, cause))
         self._count(queries.MEMORY_DELETE, lambda _: values, store_id, [version_id])
 
     def edit(
@@ -188,7 +187,7 @@ class Memories(MemoryReading):
         """
         store_id, full = memory_stores.known(memory_store_id), checks.view(view) == "full"
         path, version_id = checks.path(path), ids.mint("memver")
-        who = (*checks.actor(actor), *checks.cause(cause))
+        who = checks.author(actor, cause)
 
         def change(connection: StoreConnection) -> Memory:
             with connection.transaction():
@@ -227,7 +226,7 @@ class Memories(MemoryReading):
         """
         store_id = memory_stores.known(memory_store_id)
         old, new = checks.path(old_path), checks.path(new_path)
-        who = (*checks.actor(actor), *checks.cause(cause))
+        who = checks.author(actor, cause)
         return self._count(
             queries.MEMORIES_RENAME,
             lambda version_ids: (store_id, old, new, paths.ancestors(new), version_ids, *who),
@@ -247,7 +246,7 @@ class Memories(MemoryReading):
             InvalidPathError: no memory can have this path.
         """
         store_id, root = memory_stores.known(memory_store_id), checks.tree(path)
-        who = (*checks.actor(actor), *checks.cause(cause))
+        who = checks.author(actor, cause)
         return self._count(
             queries.MEMORIES_DELETE,
             lambda version_ids: (store_id, root, version_ids, *who),
@@ -281,8 +280,7 @@ class Memories(MemoryReading):
         """
         store_id = memory_stores.known(memory_store_id)
         wanted = batches.check(changes, self._limits.content_bytes)
-        checks.actor(actor)
-        checks.cause(cause)
+        checks.author(actor, cause)
         if not wanted:
             return []
         version_ids = [ids.mint("memver") for _ in wanted]
@@ -335,6 +333,11 @@ class Memories(MemoryReading):
             return replace(memory, content=rows.text(result.get_value(0, 0)) if result.ntuples else None)
 
         return self._contact.read(read)
+
+
+def _place(path: str) -> tuple[str, list[str]]:
+    """A legal path, and those above it."""
+    return checks.path(path), paths.ancestors(path)
 
 
 def _digest(data: bytes) -> bytes:

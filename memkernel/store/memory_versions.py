@@ -222,7 +222,7 @@ class MemoryVersions:
         path, version_id = None if path is None else checks.path(path), ids.mint("memver")
         values = (
             *(store_id, old_id, path, *checks.expectation(expect), ids.mint("mem"), version_id),
-            *(self._limits.memories_per_store, *checks.actor(actor), *checks.cause(cause)),
+            *(self._limits.memories_per_store, *checks.author(actor, cause)),
         )
         return self._contact.change(
             lambda connection: rows.memory(connection.run(queries.VERSION_RESTORE, *values), 0, store_id, None),
