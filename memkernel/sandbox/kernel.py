@@ -103,7 +103,7 @@ class KernelSandbox(SandboxBackend):
         """A new kernel, ready for cells."""
         with self._changing:
             assert self._place is not None
-            life = self._life = Life(self._place, self.spec.limits)
+            life = self._life = Life(self._place, self.spec)
             if not life.wait_until_ready(READY_S):
                 logs = self._place.logs().strip().rpartition("\n")[2]
                 life.close()
@@ -367,7 +367,7 @@ def _how(exit: Exit) -> str:
     """How a kernel ended, for a person."""
     if exit.out_of_memory:
         return "the kernel was killed: the memory limit was hit"
-    if exit.detail:
+    if exit.detail and exit.exit_code is None:
         return f"the kernel ended: {exit.detail}"
     return "the kernel died" if exit.exit_code is None else f"the kernel died with exit code {exit.exit_code}"
 

@@ -10,9 +10,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from memkernel.sandbox.base import Exit, Place, SandboxLimits
+from memkernel.sandbox.base import Exit, Place, SandboxSpec
 from memkernel.sandbox.driver import Driver, connection_info
 from memkernel.sandbox.relay import Relay, RelayClosedError
+from memkernel.sandbox.watch import Watchdog
 from memkernel.sandbox.work import Work
 
 _EXIT_S: Final = 1.0  # after the helper's end, how long the place's own word is waited for
@@ -24,7 +25,7 @@ AnyWork = TypeVar("AnyWork", bound=Work)
 class Life:
     """`exit` is None while it lasts."""
 
-    def __init__(self, place: Place, limits: SandboxLimits) -> None:
+    def __init__(self, place: Place, spec: SandboxSpec) -> None:
         """Launch the place; raises what `Place.launch` does."""
         self._place = place
         self._lock = threading.Lock()
@@ -40,7 +41,8 @@ class Life:
         self._waiter.start()
         _lives.add(self)
         with suppress(RelayClosedError):
-            self.driver = Driver(self.relay, connection, output_limit=limits.output_bytes)
+            self.driver = Driver(self.relay, connection, output_limit=spec.limits.output_bytes)
+        self._watchdog = Watchdog(spec.mounts, spec.limits, lambda: bool(self._works), self.end)
 
     def wait_until_ready(self, timeout_s: float) -> bool:
         """Whether the kernel answers; False where it ended, or does not in time."""
@@ -57,6 +59,7 @@ class Life:
     def close(self) -> None:
         """End it for good: no thread of it is left."""
         self._closing = True
+        self._watchdog.stop()
         self._place.end()
         self.relay.close()
         self._waiter.join(_THREAD_S)
@@ -98,7 +101,9 @@ class Life:
     def _over(self, exit: Exit) -> None:
         with self._lock:
             if self.exit is None:
-                self.exit = replace(exit, detail=self._reason) if self._reason else exit
+                self.exit = (
+                    replace(exit, exit_code=None, out_of_memory=False, detail=self._reason) if self._reason else exit
+                )
             works = list(self._works)
         self._ended.set()
         for work in works:

@@ -56,7 +56,7 @@ def pack(source: str, write: Write) -> list[str]:
     try:
         fd = os.open(folder, _READ_FOLDER & ~os.O_NOFOLLOW)
     except OSError as error:
-        raise CopyError(f"{source}: {error.strerror}") from error
+        raise CopyError(str(error.strerror)) from error
     left_out: list[str] = []
     try:
         _pack_entry(fd, name or ".", b"", write, left_out)
@@ -71,12 +71,12 @@ def _pack_entry(parent: int, name: str, path: bytes, write: Write, left_out: lis
         mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             if not path:
-                raise CopyError(f"{name} is no file and no folder")
+                raise CopyError("it is no file and no folder")
             _leave_out(path, write, left_out)
             return
         fd = os.open(name, _READ_FOLDER if stat.S_ISDIR(mode) else _READ_FILE, dir_fd=parent)
     except OSError as error:
-        raise CopyError(f"{os.fsdecode(path) or name}: {error.strerror}") from error
+        raise CopyError(f"{os.fsdecode(path)}: {error.strerror}" if path else str(error.strerror)) from error
     try:
         found = os.fstat(fd).st_mode
         if stat.S_ISDIR(found):

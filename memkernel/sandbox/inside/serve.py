@@ -29,6 +29,7 @@ from memkernel.sandbox.inside.processes import (
 )
 from memkernel.sandbox.inside.protocol import ANSWER, CLOSE, DATA, EXEC, INTERRUPT, KILL_SINCE, MARK, OPEN
 
+_PARENT_S = 1.0
 _LAST_WORDS_S = 0.3  # the kernel has ended: what it still said is sent on
 
 
@@ -38,6 +39,8 @@ class Helper:
     def __init__(self, prefix: str, kernel: List[str]) -> None:
         self._prefix = prefix
         self._kernel_argv = kernel
+        self._connection = os.environ.pop("MEMKERNEL_CONNECTION", "")  # commands are not to see the key
+        self._parent = os.getppid()
         self._kernel: "Optional[subprocess.Popen[bytes]]" = None
         self._kernel_pid = 0
         self._links: Links = {}
@@ -59,6 +62,7 @@ class Helper:
         self._loop.when_readable(ended, lambda: self._reap(ended))
         if self._kernel_argv:
             self._start_kernel()
+            self._look_at_the_parent()
         self._loop.run()
 
     def _start_kernel(self) -> None:
@@ -66,10 +70,17 @@ class Helper:
             self._kernel_argv,
             stdin=subprocess.DEVNULL,
             stdout=2,
+            env={**os.environ, "MEMKERNEL_CONNECTION": self._connection},
             start_new_session=True,
             preexec_fn=die_with_parent,  # noqa: PLW1509 - the helper has one thread
         )
         self._kernel_pid = self._kernel.pid
+
+    def _look_at_the_parent(self) -> None:
+        """A child that the host forked may hold our stdin open when the host is gone."""
+        if os.getppid() != self._parent:
+            self._end_all()
+        self._loop.at("parent", time.monotonic() + _PARENT_S, self._look_at_the_parent)
 
     def _obey(self, kind: int, number: int, payload: bytes) -> None:
         if kind == DATA:
@@ -96,6 +107,8 @@ class Helper:
     def _connected(self, peer: int) -> None:
         if self._kernel is None:
             self._kernel_pid = peer
+        with contextlib.suppress(OSError), open(self._prefix + "-attended", "w"):
+            pass
 
     # -- the processes of this sandbox --
 

@@ -3,10 +3,15 @@
 Sent as text; see the package. The variable's name stands here once more for that reason.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
 import sys
+import threading
+
+_UNATTENDED_S = 60.0
 
 
 def become_kernel() -> None:
@@ -21,9 +26,18 @@ def become_kernel() -> None:
     if sys.path and sys.path[0] == "":
         del sys.path[0]  # as ipykernel_launcher: a file of the working directory must not hide a module
     sys.argv = ["ipykernel_launcher", "-f", path, "--HistoryManager.enabled=False"]
+    watch = threading.Timer(_UNATTENDED_S, _end_if_unattended, (connection["ip"] + "-attended",))
+    watch.daemon = True
+    watch.start()
     from ipykernel import kernelapp
 
     kernelapp.launch_new_instance()
+
+
+def _end_if_unattended(path: str) -> None:
+    """No helper ever came, so nobody holds the lease: the host was lost while it started this."""
+    if not os.path.exists(path):
+        os._exit(0)
 
 
 if __name__ == "__main__":
