@@ -60,7 +60,7 @@ def enter(binds: Sequence[Bind]) -> None:
     _mount(None, "/", None, _MS_REC | _MS_SLAVE)
     covers = _Covers()
     targets = {bind: _resolved(bind.target) for bind in binds}
-    folders = {_existing(target) for target in targets.values()}
+    folders = {holder for target in targets.values() if (holder := _existing(target)) != target}
     if "/" in folders:
         covers.root()
     sources = {bind: os.open(bind.source, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC) for bind in binds}
@@ -132,7 +132,8 @@ class _Covers:
 
     def root(self) -> None:
         """A new root. The old one is on a folder of it until all is bound."""
-        stage = next(entry.path for entry in os.scandir("/") if entry.is_dir(follow_symlinks=False))
+        with os.scandir("/") as entries:
+            stage = next(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
         _mount("memkernel", stage, "tmpfs", _MS_NOSUID | _MS_NODEV, _TMPFS_OPTIONS)
         old = f"{stage}/{_OLD_ROOT}"
         os.mkdir(old, 0o700)
@@ -169,7 +170,7 @@ def _resolved(target: str) -> str:
 
 
 def _existing(target: str) -> str:
-    """The deepest folder on the way to the target that exists and can hold it, or "" where the target exists."""
+    """The target itself, or the deepest folder on the way to it that exists."""
     fresh = _resolved(FRESH)
     while target != "/" and (target == fresh or target.startswith(f"{fresh}/") or not os.path.lexists(target)):
         target = posixpath.dirname(target)
@@ -210,6 +211,8 @@ def _show(fd: int, path: str) -> None:
 
 def _bind(fd: int, target: str, read_only: bool) -> None:
     mode = os.fstat(fd).st_mode
+    if stat.S_ISLNK(mode):
+        raise OSError(f"what belongs to {target} is a link")
     if not os.path.lexists(target):
         os.makedirs(posixpath.dirname(target), exist_ok=True)
         _make(target, mode)

@@ -10,9 +10,13 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from importlib.metadata import packages_distributions, requires
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 PROJECT = Path(__file__).resolve().parents[2]
 KERNEL = Path(__file__).with_name("kernel_process.py")
@@ -108,20 +112,35 @@ def may_isolate() -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def account(name: str, directory: Path) -> Person:
+def account(name: str, directory: Path, packages: Iterable[str] = _NEEDED) -> Person:
     """Another account, with what it needs below `directory` where the tests' own Python is closed to it."""
     entry = pwd.getpwnam(name)
-    return stranger(entry.pw_uid, entry.pw_gid, directory, name)
+    return stranger(entry.pw_uid, entry.pw_gid, directory, name, packages)
 
 
-def stranger(uid: int, gid: int, directory: Path, name: str = "stranger") -> Person:
+def stranger(uid: int, gid: int, directory: Path, name: str = "stranger", packages: Iterable[str] = _NEEDED) -> Person:
     """A user id, with or without an entry in /etc/passwd."""
     environment = {"HOME": str(directory), "PYTHONPATH": str(PROJECT)}
     direct = Person(name, (sys.executable, "-s", "-W", "error"), uid, gid, environment)
     if _works(direct):
         return direct
-    python, environment = _copied_python(directory)
+    python, environment = _copied_python(directory, packages)
     return Person(name, (python, "-s", "-W", "error"), uid, gid, {"HOME": str(directory)} | environment)
+
+
+def packages_of(*distributions: str) -> list[str]:
+    """What has to be importable for these distributions, all that they require included."""
+    wanted, found = list(distributions), dict[str, list[str]]()
+    while wanted:
+        name = canonicalize_name(wanted.pop())
+        if name not in found:
+            found[name] = []
+            requirements = map(Requirement, requires(name) or [])
+            wanted += [each.name for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+    for package, owners in packages_distributions().items():
+        for owner in {canonicalize_name(owner) for owner in owners} & found.keys():
+            found[owner].append(package)
+    return sorted({package for packages in found.values() for package in packages})
 
 
 def _works(person: Person) -> bool:
@@ -132,7 +151,7 @@ def _works(person: Person) -> bool:
     return process.wait() == 0
 
 
-def _copied_python(directory: Path) -> tuple[str, dict[str, str]]:
+def _copied_python(directory: Path, needed: Iterable[str]) -> tuple[str, dict[str, str]]:
     """A Python and the packages that a kernel needs, readable by everybody; made once for a directory."""
     home, packages = directory / "python", directory / "packages"
     program = home / "bin" / "python3"
@@ -143,7 +162,7 @@ def _copied_python(directory: Path) -> tuple[str, dict[str, str]]:
         library = Path(sysconfig.get_config_var("LIBDIR") or "/nonexistent")
         for file in library.glob(f"lib{version}*.so*"):
             _share(file, home / "lib" / file.name)
-        for source in _package_files(_NEEDED):
+        for source in _package_files(needed):
             _share(source, packages / source.name)
         _share(KERNEL, packages / "tests" / "cluster" / KERNEL.name)
     return str(program), {"PYTHONPATH": str(packages), "LD_LIBRARY_PATH": str(home / "lib")}
@@ -155,8 +174,9 @@ def _package_files(names: Iterable[str]) -> Iterable[Path]:
         assert spec, f"{name} is not installed"
         source = Path(spec.origin or "").parent if spec.submodule_search_locations else Path(spec.origin or "")
         yield source
-        if (libraries := source.with_name(f"{name}.libs")).is_dir():
-            yield libraries
+        for owner in packages_distributions().get(name, [name]):
+            if (libraries := source.with_name(f"{owner.replace('-', '_')}.libs")).is_dir():
+                yield libraries
 
 
 def _share(source: Path, target: Path) -> None:
