@@ -137,7 +137,7 @@ class MountSync:
             keeper=self._keeper,
         )
         self._looker = Looker(self._scanner, self._baseline)
-        self._limit = limits.memories_per_store
+        self._limit, self._max_files = limits.memories_per_store, max_files
         self._is_settled = False
         self._is_left_over = True  # what a crash left aside was not looked at yet
         self._undone: set[tuple[str, bytes | None]] = set()  # put aside, not yet undone on disk
@@ -256,8 +256,11 @@ class MountSync:
         for _ in range(_MOST_ROUNDS):
             before = len(outcome.conflicts)
             is_complete = self._sync(request, outcome)
-            if is_complete or request.final or len(outcome.conflicts) == before:
+            if is_complete:
                 return
+            if request.final or len(outcome.conflicts) == before:
+                break
+        outcome.notes.append(f"there are more than {self._max_files:,} files and folders; the rest was not looked at")
 
     def _sync(self, request: _Request, outcome: Outcome) -> bool:
         """One round; whether the scan saw everything."""
@@ -271,9 +274,9 @@ class MountSync:
         if self._is_settled and not has_moved and not (scan and scan.changed):
             return True
         self._is_settled = False
-        with request.frozen() if scan and request.frozen is not nullcontext else nullcontext():
-            if scan and request.frozen is not nullcontext:
-                scan = self._scanner.scan()
+        is_frozen = scan is not None and scan.changed and request.frozen is not nullcontext
+        with request.frozen() if is_frozen else nullcontext():
+            scan = self._scanner.scan() if is_frozen else scan
             found = self._look(scan, self._baseline.bring_up(pulse))
         outcome.refused += self._looker.newly_refused(scan) if scan else []
         decision = self._publish(found, request, outcome)

@@ -10,6 +10,7 @@ from memkernel.store.mounts import Mounts
 from memkernel.sync.aside import PutAside
 from memkernel.sync.baseline import Baseline
 from memkernel.sync.files import MountFiles
+from memkernel.sync.merging import is_contained
 from memkernel.sync.outcome import Outcome
 from memkernel.sync.plan import LocalChange, Rejection
 from memkernel.sync.rejected import RejectedFolder, RejectedRecord, record
@@ -81,10 +82,19 @@ class Keeper:
             return
         saved = mounts.known(self._store_id, [one.sha256 for one in left_over if one.sha256], 0)
         for aside in left_over:
-            if aside.sha256 in saved:
+            if aside.sha256 in saved or self._is_merged(mounts, aside):
                 self._files.discard(aside)
             else:
                 self.keep([aside], outcome, _LEFT_OVER)
+
+    def _is_merged(self, mounts: Mounts, aside: PutAside) -> bool:
+        """Whether it was merged into what the store has, and waited to be replaced by that."""
+        base, head = self._baseline.entries.get(aside.path), self._baseline.heads.by_path.get(aside.path)
+        content = aside.content
+        if base is None or head is None or content is None:
+            return False
+        texts = mounts.texts(self._store_id, {base.version_id, head.version_id})
+        return is_contained(texts.get(base.version_id), content, texts.get(head.version_id))
 
     def _record(self, change: LocalChange, content: bytes | None, reason: str) -> RejectedRecord:
         return record(

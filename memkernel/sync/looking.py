@@ -89,5 +89,6 @@ class Looker:
 
     def newly_refused(self, scan: Scan) -> list[RefusedFile]:
         """What cannot be a memory, each file once, and once more when its reason changes."""
-        told, self._told = self._told, dict(scan.refused)
-        return [RefusedFile(path, why) for path, why in scan.refused.items() if told.get(path) != why]
+        refused = {path: why for path, why in scan.refused.items() if not is_stray(path)}
+        told, self._told = self._told, refused
+        return [RefusedFile(path, why) for path, why in refused.items() if told.get(path) != why]

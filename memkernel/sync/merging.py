@@ -32,6 +32,16 @@ def merge_all(
     return merged
 
 
+def is_contained(base: bytes | None, ours: bytes, theirs: bytes | None) -> bool:
+    """Whether the store's text has all that ours changed in the base: merging them again gives it."""
+    if base is None or theirs is None:
+        return False
+    try:
+        return merge(base.decode(), ours.decode(), theirs.decode()).text == theirs.decode()
+    except UnicodeDecodeError:
+        return False
+
+
 def _merge(base: bytes | None, ours: bytes, theirs: bytes | None, limit_bytes: int) -> Merged:
     if base is None or theirs is None:
         return Merged(None, None, "the text that it was made from was redacted")

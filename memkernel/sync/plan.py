@@ -177,10 +177,7 @@ def decide(
         held_back = [change.path for change in changes if _still_is(change, heads)]
         return Decision(held_back=tuple(sorted(held_back)))
     judge = _Judge(contents, heads, rules, merged or {})
-    for change in changes:
-        judge.look_at(change)
-    judge.refuse_overlaps()
-    return judge.decision()
+    return judge.decide(changes)
 
 
 def _is_so(change: LocalChange, heads: Heads) -> bool:
@@ -200,11 +197,19 @@ class _Judge:
 
     def __init__(self, contents: Mapping[str, bytes], heads: Heads, rules: Rules, merged: Mapping[str, Merged]) -> None:
         self._contents, self._heads, self._rules, self._merged = contents, heads, rules, merged
+        self._made: frozenset[tuple[str, bytes | None]] = frozenset()  # the same move may have been made here
         self._accepted: list[tuple[LocalChange, Edit]] = []
         self._rejected: list[Rejection] = []
         self._mergeable: list[LocalChange] = []
 
-    def look_at(self, change: LocalChange) -> None:
+    def decide(self, changes: Sequence[LocalChange]) -> Decision:
+        self._made = frozenset((change.path, change.sha256) for change in changes)
+        for change in changes:
+            self._look_at(change)
+        self._refuse_overlaps()
+        return self._decision()
+
+    def _look_at(self, change: LocalChange) -> None:
         if change.operation == "deleted":
             self._look_at_deletion(change)
         elif _is_so(change, self._heads):
@@ -220,7 +225,7 @@ class _Judge:
             return
         if _still_is(change, self._heads):
             self._accept(change, head)
-        elif self._rules.known is None:
+        elif self._rules.known is None and (head.path, head.sha256) not in self._made:
             self._reject(change, _what_became(head, change, "was deleted here"))
 
     def _look_at_creation(self, change: LocalChange) -> None:
@@ -258,7 +263,7 @@ class _Judge:
     def _reject(self, change: LocalChange, reason: str) -> None:
         self._rejected.append(Rejection(change, reason))
 
-    def refuse_overlaps(self) -> None:
+    def _refuse_overlaps(self) -> None:
         """A creation must not lie above or below what is there afterwards; the files of a mount never do."""
         created = [pair for pair in self._accepted if pair[1].operation == "created"]
         if not created:
@@ -275,7 +280,7 @@ class _Judge:
                 self._reject(change, f"overlaps with {other}, which the store has")
         self._accepted = [pair for pair in self._accepted if pair[0].path not in refused]
 
-    def decision(self) -> Decision:
+    def _decision(self) -> Decision:
         reason = self._why_none()
         if reason is not None:
             self._rejected += [Rejection(change, reason) for change, _ in self._accepted]

@@ -140,5 +140,3 @@ def mounter(database: Database, tmp_path: Path) -> Iterator[Mounter]:
     mounter = Mounter(database, tmp_path)
     yield mounter
     mounter.close()
-
-
