@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import struct
 import threading
@@ -106,6 +107,12 @@ class ExecChannel(Channel):
         if response is not None:
             with contextlib.suppress(OSError, ValueError):
                 response.close()
+
+    def forget(self) -> None:
+        """In a forked child: close its copy, and let the connection be."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            os.close(self._socket.detach())
 
     def read_all(self, limit: int) -> bytes:
         """All of stdout, at most `limit` bytes."""

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
-from memkernel.errors import EngineError, EngineNotFoundError, MemkernelError, SandboxClosedError
+from memkernel.errors import EngineError, EngineNotFoundError, SandboxClosedError
 from memkernel.models import Settings
 from memkernel.sandbox import outcome
 from memkernel.sandbox.address import Address, addresses
@@ -250,16 +250,16 @@ class Engine:
 
     def image(self, name: str) -> dict[str, Any] | None:
         """An image's inspection; None where it is not there."""
-        return self._found("inspect the image", lambda: self._api.inspect_image(name))
+        return self._found("inspect the image", lambda: self._api.inspect_image(name), image=name)
 
     def network(self, name: str) -> dict[str, Any] | None:
         """A network's inspection; None where there is none of this name."""
         return self._found("inspect the network", lambda: self._api.inspect_network(name))
 
-    def _found(self, doing: str, ask: Callable[[], Any]) -> dict[str, Any] | None:
+    def _found(self, doing: str, ask: Callable[[], Any], *, image: str = "") -> dict[str, Any] | None:
         from docker.errors import NotFound
 
-        with _translated(doing):
+        with _translated(doing, image=image):
             try:
                 return ask()
             except NotFound:
@@ -268,14 +268,14 @@ class Engine:
     def pull(self, name: str) -> Iterator[dict[str, Any]]:
         """Fetch an image from its registry; the engine's events."""
         repository, tag = _split(name)
-        with _translated(f"pull {name}"):
+        with _translated(f"pull {name}", image=name):
             yield from self._api.pull(repository, tag, stream=True, decode=True)
 
     def build(
         self, context: IO[bytes], tag: str, *, arguments: Mapping[str, str], network: str | None
     ) -> Iterator[dict[str, Any]]:
         """Build an image from a tar of its context; the engine's events. The tag is there only once all is built."""
-        with _translated("build the image"):
+        with _translated("build the image", image=tag):
             events = self._api.build(
                 fileobj=context,
                 custom_context=True,
@@ -299,19 +299,16 @@ def _split(name: str) -> tuple[str, str | None]:
 
 
 @contextmanager
-def _translated(doing: str) -> Generator[None]:
+def _translated(doing: str, *, image: str = "") -> Generator[None]:
     """Turn what the SDK and the libraries below it raise into errors of memkernel."""
+    from docker.errors import APIError, DockerException
+    from requests.exceptions import RequestException
+    from urllib3.exceptions import HTTPError
+
     try:
         yield
-    except MemkernelError:
-        raise
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] not in ("docker", "requests", "urllib3") and not isinstance(
-            error, OSError
-        ):
-            raise
-        explanation = getattr(error, "explanation", None)
-        if explanation is None:
-            trouble = outcome.connection_trouble(error)
-            raise EngineError(f"the Docker engine went away: {trouble}", hint="Start Docker again.") from error
-        raise outcome.refusal(str(explanation), doing=doing) from error
+    except APIError as error:
+        raise outcome.refusal(str(error.explanation or error), doing=doing, image=image) from error
+    except (DockerException, RequestException, HTTPError, OSError) as error:
+        trouble = outcome.connection_trouble(error)
+        raise EngineError(f"the Docker engine went away: {trouble}", hint="Start Docker again.") from error

@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
-from memkernel.errors import EngineError, ImageError, SandboxError
+from memkernel.errors import ImageError, SandboxError
 from memkernel.sandbox import walls
 from memkernel.sandbox.base import SandboxSpec
 from memkernel.sandbox.engine import Engine
@@ -274,6 +274,5 @@ def _raise_if_failed(event: Mapping[str, Any], name: str, said: str = "") -> Non
         error = refusal(str(failure), doing="make the image")
         if isinstance(error, ImageError):
             raise error
-        reason = str(error) if isinstance(error, EngineError) else str(failure)
-        last = f" (its last line: {said[:200]})" if said else ""
-        raise ImageError(name, f"it cannot be made: {reason}{last}", hint=error.hint)
+        last = f" ({said[:200]})" if said else ""
+        raise ImageError(name, f"{error}{last}", hint=error.hint)

@@ -64,7 +64,7 @@ _MEANINGS: Final[tuple[tuple[str, _Meaning], ...]] = (
         _invalid(r"there is no Docker network \g<network>", "`docker network ls` lists them."),
     ),
     (
-        r"range of CPUs is from (?P<least>[\d.]+) to (?P<most>[\d.]+)",
+        r"[Rr]ange of CPUs is from (?P<least>[\d.]+) to (?P<most>[\d.]+)",
         _invalid(r"this Docker engine gives \g<least> to \g<most> CPUs"),
     ),
     (
@@ -75,6 +75,7 @@ _MEANINGS: Final[tuple[tuple[str, _Meaning], ...]] = (
     (r"[Nn]o such container", _closed("the sandbox's container was removed")),
     (r"[Nn]o such exec instance", _closed("the sandbox's container was removed")),
     (r"[Cc]ontainer \S+ is not running", _closed("the sandbox's container has ended")),
+    (r"[Cc]ontainer \S+ is paused", _engine("the sandbox is paused")),
     (r"removal of container \S+ is already in progress", _closed("the sandbox's container is being removed")),
     (r"container .*is marked for removal", _closed("the sandbox's container is being removed")),
     # -- the image
@@ -87,8 +88,10 @@ _MEANINGS: Final[tuple[tuple[str, _Meaning], ...]] = (
         r"[Nn]o such image: (?P<image>\S+)",
         _image("it is not there", "`docker pull` fetches it, `docker images` lists what is there."),
     ),
+    (r"returned a non-zero code: (?P<code>\d+)", _engine("a step of the build failed")),
+    (r"invalid reference format", _engine("it is no name of an image", "One looks like python:3.12-slim.")),
     (
-        r"(?P<image>)toomanyrequests",
+        r"toomanyrequests",
         _engine("the image's registry gives no more downloads for now", "Log in with `docker login`, or wait."),
     ),
     (
@@ -127,13 +130,26 @@ _MEANINGS: Final[tuple[tuple[str, _Meaning], ...]] = (
 _PATTERNS: Final = tuple((re.compile(pattern), meaning) for pattern, meaning in _MEANINGS)
 
 
-def refusal(message: str, *, doing: str = "") -> MemkernelError:
-    """The error that an engine's refusal is; one that is not known is an EngineError with the engine's first line."""
+def refusal(message: str, *, doing: str = "", image: str = "") -> MemkernelError:
+    """The error that an engine's refusal is; one that is not known is an EngineError with the engine's own words.
+
+    Args:
+        message: the engine's.
+        doing: what it was asked, after "refused to".
+        image: where this is about an image: what else would be an EngineError is an ImageError of it.
+    """
+    found = _known(message)
+    if found is None:
+        line = " ".join(message.split())[:300] or "no reason given"
+        found = EngineError(f"the Docker engine refused{f' to {doing}' if doing else ''}: {line}")
+    return ImageError(image, str(found), hint=found.hint) if image and isinstance(found, EngineError) else found
+
+
+def _known(message: str) -> MemkernelError | None:
     for pattern, meaning in _PATTERNS:
         if match := pattern.search(message):
             return meaning(match)
-    line = " ".join(message.split())[:300] or "no reason given"
-    return EngineError(f"the Docker engine refused{f' to {doing}' if doing else ''}: {line}")
+    return None
 
 
 def is_name_taken(message: str) -> bool:
@@ -173,7 +189,7 @@ def connection_trouble(error: BaseException) -> str:
     found = list(causes(error))
     for cause in found:
         if isinstance(cause, ssl.SSLError):
-            return f"TLS failed ({cause.reason or cause})"
+            return f"TLS failed ({getattr(cause, 'verify_message', '') or getattr(cause, 'reason', '') or cause})"
         if isinstance(cause, TimeoutError) or "timed out" in str(cause).lower():
             return "it does not answer"
         if isinstance(cause, OSError) and cause.errno in _TROUBLES:

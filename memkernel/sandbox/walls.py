@@ -34,7 +34,7 @@ _REQUIREMENT: Final = re.compile(
     r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._, -]*\])?"
     r"(?: ?(?:===|~=|==|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+(?: ?, ?(?=[~=!<>])|$)?)*"
 )
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)i?b?", re.IGNORECASE)
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)i?b?", re.IGNORECASE | re.ASCII)
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -193,7 +193,7 @@ def _check_target(mount: Mount) -> None:
         if target.parent != MEMORY or not _SLUG.fullmatch(target.name) or str(target) != mount.target:
             raise MountError(mount.target, f"a store is mounted at {MEMORY}/SLUG")
         return
-    plain = target.is_absolute() and str(target) == mount.target and ".." not in target.parts
+    plain = target.root == "/" and str(target) == mount.target and ".." not in target.parts
     if not plain or any(ord(character) < 32 for character in mount.target):
         raise MountError(repr(mount.target), "it is no plain absolute path in the sandbox")
     top = f"/{target.parts[1]}" if len(target.parts) > 1 else "/"
