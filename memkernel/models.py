@@ -18,6 +18,9 @@ Access = Literal["read_write", "read_only"]
 SessionStatus = Literal["rescheduling", "running", "idle", "terminated"]
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "out_of_memory"]
 ConflictPolicy = Literal["error", "merge"]
+Outcome = Literal[
+    "not synced", "not saved", "restored", "refused", "deleted", "modified", "merged", "created", "pulled"
+]
 
 T = TypeVar("T")
 
@@ -230,6 +233,10 @@ class CellResult:
         """Whether the code ran to its end without an error, and all that it wrote is saved."""
         return self.status == "ok" and (self.report is None or self.report.ok)
 
+    def __str__(self) -> str:
+        head = f"{self.status.replace('_', ' ')} after {self.duration_s:.2f} s"
+        return "\n".join([head, *self.notes, *([str(self.report)] if self.report else [])])
+
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
@@ -257,6 +264,21 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportLine:
+    """What became of one path: the version that was made, or the reason why none was."""
+
+    outcome: Outcome
+    path: str
+    version: MemoryVersion | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        about = f"@{self.version.ordinal}" if self.version else self.reason
+        text = " ".join(part for part in (self.outcome, self.path, about) if part)
+        return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class StoreReport:
     """What one sync did for one mounted store.
 
@@ -283,8 +305,37 @@ class StoreReport:
         """Whether every legal file of the mount is what the store holds."""
         return not self.conflicts and self.held_back is None and self.trouble is None
 
+    def lines(self) -> list[ReportLine]:
+        """A line a path, what a person has to look at first."""
+        kept = tuple(path for path in self.pulled if path not in {version.path for version in self.merged})
+        made: tuple[tuple[Outcome, tuple[MemoryVersion, ...]], ...] = (
+            *(("deleted", self.deleted), ("modified", self.modified)),
+            *(("merged", self.merged), ("created", self.created)),
+        )
+        return [
+            *([ReportLine("not synced", "", reason=str(self.trouble))] if self.trouble else []),
+            *(ReportLine("not saved", each.path, reason=each.reason) for each in self.conflicts),
+            *(ReportLine("restored", path, reason="its deletion was held back") for path in _held_back(self)),
+            *(ReportLine("refused", each.path, reason=each.reason) for each in self.refused),
+            *(ReportLine(how, each.path or "(redacted)", each) for how, versions in made for each in versions),
+            *(ReportLine("pulled", path, reason="the file has the store's text now") for path in kept),
+        ]
 
-@dataclass(frozen=True, slots=True)
+    def __str__(self) -> str:
+        lines = [*map(str, self.lines()), *self.notes]
+        return "\n  ".join([self.mount_path, *(lines or ["nothing changed"])])
+
+    def __repr__(self) -> str:
+        lines = [str(line) for line in self.lines()]
+        more = [f"{len(lines) - 3:,} more"] if len(lines) > 3 else []
+        return f"<StoreReport {self.mount_path}: {', '.join([*lines[:3], *more]) or 'nothing changed'}>"
+
+
+def _held_back(report: StoreReport) -> tuple[str, ...]:
+    return report.held_back.paths if report.held_back else ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class SyncReport:
     """What one sync did, a StoreReport for each mounted store."""
 
@@ -294,6 +345,12 @@ class SyncReport:
     def ok(self) -> bool:
         """Whether all stores are."""
         return all(store.ok for store in self.stores)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.stores)) or "no store is mounted"
+
+    def __repr__(self) -> str:
+        return f"<SyncReport {' '.join(map(repr, self.stores))}>"
 
 
 # -- listings, limits, settings ----------------------------------------------------------------------

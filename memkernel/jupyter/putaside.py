@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from memkernel.handle.diff import Diff
 from memkernel.handle.records import Records
 from memkernel.models import MemoryVersion
-from memkernel.render import diff_html, diff_text, html_of, moment_text
+from memkernel.render import diff_html, diff_text, html_of, moment_text, remark_html
 
 if TYPE_CHECKING:
     from memkernel.handle.rejected import RejectedChange
@@ -26,7 +26,8 @@ class PutAside:
     diff: Diff
 
     def __repr__(self) -> str:
-        return diff_text(self.diff.text_diff, self._in_the_store, "yours, put aside", self._notes)
+        where = f"{self.change.store}:{self.change.path}"
+        return diff_text(self.diff.text_diff, self._in_the_store, "yours, put aside", [f"{where}: {self._note}"])
 
     def _repr_html_(self) -> str:
         return self.html
@@ -35,19 +36,16 @@ class PutAside:
     def html(self) -> str:
         """A static copy of the difference."""
         change = f"{self._in_the_store} → yours, put aside"
-        return diff_html(self.diff.text_diff, f"{self.change.store}:{self.change.path}", change, self._notes)
+        return diff_html(self.diff.text_diff, f"{self.change.store}:{self.change.path}", change, [self._note])
 
     @property
     def _in_the_store(self) -> str:
         return f"@{self.diff.old.ordinal} in the store" if self.diff.old else "nothing in the store"
 
     @property
-    def _notes(self) -> list[str]:
+    def _note(self) -> str:
         what = "its deletion was" if self.change.content is None else "its text was"
-        return [
-            f"{self.change.store}:{self.change.path}: {what} put aside {moment_text(self.change.at)} UTC: "
-            f"{self.change.reason}"
-        ]
+        return f"{what} put aside {moment_text(self.change.at)} UTC: {self.change.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +60,6 @@ class Changes:
         return "\n\n".join([saved, *map(repr, self.put_aside), *([_WAY_OUT] if self.put_aside else [])])
 
     def _repr_html_(self) -> str:
-        saved = html_of(self.saved) if self.saved else html_of("Nothing was saved yet.")
-        way_out = [html_of(_WAY_OUT)] if self.put_aside else []
+        saved = html_of(self.saved) if self.saved else remark_html("Nothing was saved yet.")
+        way_out = [remark_html(_WAY_OUT)] if self.put_aside else []
         return "".join([saved, *(each.html for each in self.put_aside), *way_out])

@@ -14,6 +14,7 @@ from memkernel.render.marks import html_text, one_line, visible
 from memkernel.render.reports import (
     LineCounts,
     duration_text,
+    remark_html,
     report_html,
     report_line,
     report_summary,
@@ -49,6 +50,7 @@ __all__ = [
     "records_html",
     "records_text",
     "redaction",
+    "remark_html",
     "report_html",
     "report_line",
     "report_summary",

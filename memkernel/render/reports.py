@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
-from memkernel.models import CellResult, CellStatus, MemoryVersion, StoreReport, SyncReport
+from memkernel.models import CellResult, CellStatus, Outcome, ReportLine, StoreReport, SyncReport
 from memkernel.render.cells import counted, size_text
 from memkernel.render.marks import html_cut, html_line, one_line, visible_cut
 from memkernel.render.style import TEXT_LINES, first_lines, fitting, framed, line_ends
@@ -16,15 +15,13 @@ from memkernel.render.things import html_of, text_of
 LineCounts: TypeAlias = Mapping[str, tuple[int, int]]
 """By the id of a version: how many lines came with it, and how many went."""
 
-Kind = Literal["created", "modified", "deleted", "merged", "pulled", "refused", "not saved", "restored", "not synced"]
-
 PATH_CHARACTERS: Final = 1_024
 REASON_CHARACTERS: Final = 400
 OUTPUT_CHARACTERS: Final = 2_000
 
 _COMMAND: Final = re.compile(r"`([^`]+)`")
 
-_SIGNS: Final[Mapping[Kind, str]] = {
+_SIGNS: Final[Mapping[Outcome, str]] = {
     "created": "+",
     "modified": "~",
     "deleted": "−",
@@ -35,7 +32,7 @@ _SIGNS: Final[Mapping[Kind, str]] = {
     "restored": "✗",
     "not synced": "✗",
 }
-_CLASSES: Final[Mapping[Kind, str]] = {
+_CLASSES: Final[Mapping[Outcome, str]] = {
     "created": "came",
     "modified": "",
     "deleted": "went",
@@ -54,18 +51,6 @@ _ENDINGS: Final[Mapping[CellStatus, str]] = {
     "died": "the kernel died",
     "out_of_memory": "out of memory",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A line of a report: what happened to a path, and why or what to do."""
-
-    kind: Kind
-    path: str
-    lines: str = ""
-    version: str = ""
-    size: str = ""
-    reason: str = ""
 
 
 def status_words(status: CellStatus) -> str:
@@ -117,7 +102,7 @@ def report_line(report: SyncReport) -> str:
     for store in report.stores:
         words = list(_store_summary(store))
         if words:
-            paths = [line.path for line in _lines(store, {}) if line.path]
+            paths = [line.path for line in store.lines() if line.path]
             shown = f" ({', '.join(paths[:3])}{', …' if len(paths) > 3 else ''})" if paths else ""
             parts.append(", ".join(words) + shown)
     return one_line("; ".join(parts), REASON_CHARACTERS)
@@ -140,32 +125,16 @@ def _store_summary(store: StoreReport) -> Iterator[str]:
         yield f"{counted(len(store.pulled), 'file')} brought up to {slug}"
 
 
-def _lines(store: StoreReport, counts: LineCounts) -> Iterator[_Line]:
-    if store.trouble is not None:
-        yield _Line("not synced", "", reason=f"{store.trouble}")
-    for conflict in store.conflicts:
-        yield _Line("not saved", conflict.path, reason=conflict.reason)
-    for path in store.held_back.paths if store.held_back else ():
-        yield _Line("restored", path, reason="its deletion was held back")
-    for refused in store.refused:
-        yield _Line("refused", refused.path, reason=refused.reason)
-    kinds: tuple[tuple[Kind, Sequence[MemoryVersion]], ...] = (
-        ("deleted", store.deleted),
-        ("modified", store.modified),
-        ("merged", store.merged),
-        ("created", store.created),
+def _facts(line: ReportLine, counts: LineCounts) -> tuple[str, str, str]:
+    """Of a version the lines that it brought and took, its ordinal and its size."""
+    if line.version is None:
+        return "", "", ""
+    size = line.version.content_size_bytes
+    return (
+        _lines_changed(counts.get(line.version.id)),
+        f"@{line.version.ordinal}",
+        "" if size is None else size_text(size),
     )
-    for kind, versions in kinds:
-        for version in versions:
-            yield _version_line(kind, version, counts)
-    for path in store.pulled:
-        yield _Line("pulled", path, reason="the store has changed; the file has its text now")
-
-
-def _version_line(kind: Kind, version: MemoryVersion, counts: LineCounts) -> _Line:
-    size = "" if version.content_size_bytes is None else size_text(version.content_size_bytes)
-    path = version.path or "(redacted)"
-    return _Line(kind, path, _lines_changed(counts.get(version.id)), f"@{version.ordinal}", size)
 
 
 def _lines_changed(count: tuple[int, int] | None) -> str:
@@ -194,24 +163,23 @@ def _ways_out(store: StoreReport) -> Iterator[str]:
 
 
 def _store_text(store: StoreReport, counts: LineCounts, *, named: bool) -> list[str]:
-    lines = list(_lines(store, counts))
+    lines = store.lines()
     ways_out = list(_ways_out(store))
     if not lines and not ways_out:
         return []
     heading = [f"  {store.mount_path}"] if named else []
-    return [*heading, *_columns(lines), *(f"    {sentence}" for sentence in ways_out)]
+    return [*heading, *_columns(lines, counts), *(f"    {sentence}" for sentence in ways_out)]
 
 
-def _columns(lines: Sequence[_Line]) -> list[str]:
-    width = min(max((len(line.path) for line in lines), default=0), 40)
-    counts = max((len(line.lines) for line in lines), default=0)
-    versions = max((len(line.version) for line in lines), default=0)
-    return [_line_text(line, width, counts, versions) for line in lines]
-
-
-def _line_text(line: _Line, width: int, counts: int, versions: int) -> str:
-    facts = f"{line.lines:<{counts}}  {line.version:<{versions}}  {line.size}" if line.version else line.reason
-    return f"  {_SIGNS[line.kind]} {line.kind:<10} {line.path:<{width}}  {facts}".rstrip()
+def _columns(lines: Sequence[ReportLine], counts: LineCounts) -> list[str]:
+    path_width = min(max((len(line.path) for line in lines), default=0), 40)
+    facts = [_facts(line, counts) for line in lines]
+    widths = [max((len(each[column]) for each in facts), default=0) for column in (0, 1)]
+    return [
+        f"  {_SIGNS[line.outcome]} {line.outcome:<10} {line.path:<{path_width}}  "
+        f"{f'{came:<{widths[0]}}  {version:<{widths[1]}}  {size}' if line.version else line.reason}".rstrip()
+        for line, (came, version, size) in zip(lines, facts, strict=True)
+    ]
 
 
 # -- as HTML -----------------------------------------------------------------------------------------
@@ -219,9 +187,11 @@ def _line_text(line: _Line, width: int, counts: int, versions: int) -> str:
 
 def _report_body(report: SyncReport, counts: LineCounts, title: str, *, beside: int = 0) -> str:
     head = _head_html(report, title)
-    rows = [(store, line) for store in report.stores for line in _lines(store, counts)]
+    rows = [(store, line) for store in report.stores for line in store.lines()]
     named = len(report.stores) > 1
-    drawn = fitting((_row_html(store, line, named=named) for store, line in rows), beside=beside + len(head.encode()))
+    drawn = fitting(
+        (_row_html(store, line, counts, named=named) for store, line in rows), beside=beside + len(head.encode())
+    )
     table = f"<table><tbody>{''.join(drawn)}</tbody></table>" if drawn else ""
     more = f'<p class="faint">{len(drawn):,} of {len(rows):,} files shown</p>' if len(drawn) < len(rows) else ""
     sentences = dict.fromkeys(sentence for store in report.stores for sentence in _ways_out(store))
@@ -235,23 +205,27 @@ def _head_html(report: SyncReport, title: str) -> str:
     return f'<p class="{kind}">{html_line(words, REASON_CHARACTERS)}</p>'
 
 
+def remark_html(sentence: str) -> str:
+    """A sentence of memkernel's own, its commands as code."""
+    return framed(f"<p>{_sentence_html(sentence)}</p>")
+
+
 def _sentence_html(sentence: str) -> str:
     """With its commands, which stand between backticks, as code."""
     html = html_line(sentence, REASON_CHARACTERS)
     return _COMMAND.sub(r"<code>\1</code>", html)
 
 
-def _row_html(store: StoreReport, line: _Line, *, named: bool) -> str:
-    kind = _CLASSES[line.kind]
+def _row_html(store: StoreReport, line: ReportLine, counts: LineCounts, *, named: bool) -> str:
     where = f"{store.mount_path}{line.path}" if named else line.path
     cells = [
-        f"<td><span{_class(kind)}>{_SIGNS[line.kind]} {line.kind}</span></td>",
+        f"<td><span{_class(_CLASSES[line.outcome])}>{_SIGNS[line.outcome]} {line.outcome}</span></td>",
         f"<td><code>{html_line(where, PATH_CHARACTERS)}</code></td>",
     ]
-    if line.version:
-        cells += [f'<td class="n">{each}</td>' for each in (line.lines, line.version, line.size)]
-    else:
+    if line.version is None:
         cells.append(f'<td class="w" colspan="3">{html_line(line.reason, REASON_CHARACTERS)}</td>')
+    else:
+        cells += [f'<td class="n">{each}</td>' for each in _facts(line, counts)]
     return f"<tr>{''.join(cells)}</tr>"
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import time
 
+import pytest
+
 import memkernel as mk
+from memkernel.jupyter.progress import Progress
 from tests.fix_kernel import Kernel, Reply
 
 FOLDER = "/mnt/memory/team-notes"
@@ -125,7 +128,7 @@ def test_f265_a_cell_that_takes_too_long_is_ended_its_files_are_saved_and_its_va
     sandboxed.run("%%sandbox\nx = 1\n")
     reply = sandboxed.run("%%sandbox --timeout 1 -o r\n" + write("/a.md", "A\n") + "import time\ntime.sleep(60)\n")
     assert reply.ename == "CellFailedError"
-    assert reply.traceback[0].startswith("CellFailedError: the cell was ended after 1")
+    assert reply.traceback[0].startswith("CellFailedError: the cell took too long and was ended after 1")
     assert len(reply.traceback) == 2
     assert notes(somebody_else).read("/a.md") == "A\n"
     assert sandboxed.run("print(r.status)").stdout == "timeout\n"
@@ -289,3 +292,45 @@ def test_a_reload_keeps_the_sandbox_and_an_unload_ends_the_syncs(
     assert sandboxed.run("len(get_ipython().events.callbacks['post_run_cell'])").text == "0"
     sandboxed.run("%load_ext memkernel")
     assert sandboxed.run("len(get_ipython().events.callbacks['post_run_cell'])").text == "1"
+
+
+# -- how far a start is ------------------------------------------------------------------------------
+
+BUILD = """
+import time
+from memkernel.jupyter.progress import Progress
+progress = Progress(live=True)
+for step in range(1, 6):
+    progress(f"Step {step}/5 : RUN <b>pip</b>", step / 5)
+    time.sleep(0.15)
+progress.end("The image is built")
+"""
+
+
+def test_a_build_is_a_bar_in_one_output_that_grows_and_leaves_one_line(kernel: Kernel) -> None:
+    message = kernel.send(BUILD)
+    seen: list[str] = []
+
+    def half(reply: Reply) -> bool:
+        seen.append(reply.text)
+        return "60%" in reply.text
+
+    kernel.wait_until(message, half)
+    assert "█" in seen[-1]
+    assert "░" in seen[-1]
+    assert "Step 3/5" in seen[-1]
+    reply = kernel.reply(message)
+    assert (len(reply.outputs), reply.updates) == (1, 5)
+    assert reply.text.startswith("The image is built (")
+    assert "<b>" not in reply.html
+
+
+def test_in_a_terminal_a_bar_is_one_line_written_over(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(live=False)
+    progress("Step 1/2 : \x1b[31mred", 0.5)
+    progress.end("The image is built")
+    lines = capsys.readouterr().out.split("\r\x1b[2K")
+    assert lines[1].startswith("████████████░░░░░░░░░░░░  50%  Step 1/2 : ⟨ESC⟩[31mred")
+    assert lines[2].startswith("The image is built (")
+    Progress(live=False).end("nothing was built, nothing is said")
+    assert capsys.readouterr().out == ""

@@ -74,7 +74,7 @@ def test_a_changed_file_is_a_line_with_operation_path_lines_ordinal_and_size() -
         "  − deleted    /old.md    −1,200  @4",
         "  ~ modified   /plan.md   +2 −1   @7  1.7 KB",
         "  + created    /units.md  +1      @1  3 B",
-        "  ↓ pulled     /new.md    the store has changed; the file has its text now",
+        "  ↓ pulled     /new.md    the file has the store's text now",
     ]
 
 
@@ -229,3 +229,35 @@ def test_a_duration_is_told_in_the_unit_that_fits(seconds: float, said: str) -> 
 def test_reports_and_results_are_shown_wherever_records_are() -> None:
     assert text_of(SAVED) == text_of(SyncReport((SAVED,)))
     assert html_of(SAVED) == html_of(SyncReport((SAVED,)))
+
+
+# -- without a notebook ------------------------------------------------------------------------------
+
+
+def test_a_report_that_is_printed_has_a_line_a_path_and_its_repr_is_one_line() -> None:
+    assert str(SyncReport((SAVED,))).split("\n") == [
+        "/mnt/memory/team-notes",
+        "  deleted /old.md @4",
+        "  modified /plan.md @7",
+        "  created /units.md @1",
+        "  pulled /new.md the file has the store's text now",
+    ]
+    assert str(SyncReport((NOTHING,))) == "/mnt/memory/team-notes\n  nothing changed"
+    assert repr(SyncReport((SAVED,))) == (
+        "<SyncReport <StoreReport /mnt/memory/team-notes: "
+        "deleted /old.md @4, modified /plan.md @7, created /units.md @1, 1 more>>"
+    )
+    assert "\x1b" not in str(replace(NOTHING, refused=(RefusedFile("/\x1b[2J", "it has a control character"),)))
+
+
+def test_a_result_that_is_printed_says_how_it_ended_its_notes_and_its_report() -> None:
+    assert str(FAILED).split("\n")[:3] == [
+        "error after 1.23 s",
+        "One output of text/html was left out.",
+        "/mnt/memory/team-notes",
+    ]
+
+
+def test_a_merged_path_is_told_once() -> None:
+    merged = replace(NOTHING, merged=(MODIFIED,), pulled=("/plan.md",))
+    assert [line.outcome for line in merged.lines()] == ["merged"]

@@ -142,13 +142,13 @@ def status(notebook: Notebook, args: Namespace, body: str | None) -> Facts | Non
 
 @dataclass(frozen=True, slots=True)
 class MountRow:
-    """A mounted store. The counts are changes that the next sync takes to the store, or brings from it."""
+    """A mounted store. `unsaved` counts the changes that the next sync takes to it, `outdated` those it brings."""
 
     store: str
     folder: str
     access: str
-    to_save: int
-    to_bring: int
+    unsaved: int
+    outdated: int
 
 
 def _declare_mounts(parser: Parser) -> None:

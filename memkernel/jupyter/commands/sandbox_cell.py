@@ -52,7 +52,7 @@ def sandbox(notebook: Notebook, args: Namespace, body: str | None) -> None:
     box = notebook.sandboxes.asked(args.name, ask) or started(notebook, args.name, ask, silent=args.silent)
     result = _Cell(notebook, args, box).run(code)
     if result.status != "ok":
-        raise _failure(result, args)
+        raise _failure(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,14 @@ class _Cell:
             show_report(self.notebook, self.box, result.report, duration_s=result.duration_s)
 
 
-def _failure(result: CellResult, args: Namespace) -> CellFailedError:
+def _failure(result: CellResult) -> CellFailedError:
     """The error of a cell whose code did not run to its end: the cells below must not run."""
     after = f"after {duration_text(result.duration_s)}"
     if result.error is not None and result.status == "error":
         return CellFailedError(f"{result.error.ename}: {result.error.evalue}", result)
     said, hint = {
         "error": (f"the script ended with exit status {result.exit_code}", "What it had written is saved."),
-        "timeout": (f"the cell was ended {after}", f"--timeout was {args.timeout:g} s." if args.timeout else ""),
+        "timeout": (f"the cell took too long and was ended {after}", "What it had written is saved."),
         "interrupted": (f"the cell was interrupted {after}", "What it had written is saved; its variables are kept."),
         "died": (f"the sandbox's kernel died {after}", "The next cell starts a new kernel; `%sandbox logs` may tell."),
         "out_of_memory": (

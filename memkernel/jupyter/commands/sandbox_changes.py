@@ -63,11 +63,14 @@ def resolve(notebook: Notebook, args: Namespace, body: str | None) -> Done:
     """Settle one text that could not be saved."""
     box = notebook.sandboxes.find(args.name)
     slug, path = _place(args.path)
+    there = [each for each in box.rejected if each.path == path and slug in (None, each.store)]
     written = box.resolve(path, args.how, slug)
     if written is None:
         return Done(1, f"What was put aside of {path} is discarded; the store's stays.")
+    if there and there[-1].content is None:
+        return Done(1, f"{path} is deleted, as it had been in the sandbox.")
     beside = f", beside the store's {path}" if written != path else ""
-    return Done(1, f"{written} is as it was put aside{beside}. `%sandbox changes {path}` shows it.")
+    return Done(1, f"{written} holds the text that was put aside{beside}.")
 
 
 def _place(text: str) -> tuple[str | None, str]:
