@@ -8,6 +8,7 @@ its environment and killed.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import resource
@@ -37,6 +38,8 @@ Level = Literal[1, 2]
 MOUNTS: Final = "MEMKERNEL_MOUNTS"
 """Level 2: a variable that says, as JSON, where the sandbox's paths really are."""
 
+_PREFIX: Final = "mkl-"
+_LOCK: Final = "lock"
 _MARK: Final = "MEMKERNEL_SANDBOX"
 _LONGEST_FOLDER: Final = 90  # a socket's path has at most 104 bytes on macOS, and its name is to be added
 _END_S: Final = 5.0
@@ -65,6 +68,7 @@ class LocalPlace(Place):
     def __init__(self, spec: SandboxSpec, level: Level) -> None:
         self._spec, self.level = spec, level
         self._folder: Path | None = None
+        self._lock = -1
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: SocketChannel | None = None
         self._mark = f"{_MARK}={secrets.token_hex(16)}"
@@ -78,10 +82,10 @@ class LocalPlace(Place):
 
     @property
     def folder(self) -> Path:
-        """The private folder; made when it is first asked for, gone after `remove`."""
+        """The private folder; made when it is first asked for, gone after `remove`; after a kill, with the next one."""
         with self._changing:
             if self._folder is None:
-                self._folder = _private_folder()
+                self._folder, self._lock = _private_folder()
             return self._folder
 
     def folders(self) -> dict[str, str]:
@@ -161,6 +165,8 @@ class LocalPlace(Place):
             if self._folder is not None:
                 with contextlib.suppress(OSError):  # a file system that was mounted in it, say
                     remove_tree(self._folder)
+                _locks.discard(self._lock)
+                os.close(self._lock)
                 self._folder = None
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
@@ -318,15 +324,49 @@ def make_own_folders(folder: Path) -> None:
         (folder / name).mkdir(mode=0o700)
 
 
-def _private_folder() -> Path:
-    """A new folder of ours with a path short enough for sockets."""
-    for where in (None, "/tmp"):
-        folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="mk-", dir=where)))
-        if len(os.fsencode(folder)) <= _LONGEST_FOLDER:
+def _private_folder() -> tuple[Path, int]:
+    """A new folder of ours with a path short enough for sockets, and the descriptor that holds its lock."""
+    for where in (tempfile.gettempdir(), "/tmp"):
+        if len(os.fsencode(os.path.realpath(where))) <= _LONGEST_FOLDER - 16:
+            _sweep(Path(where))
+            folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX, dir=where)))
             make_own_folders(folder)
-            return folder
-        folder.rmdir()
+            return folder, _lock(folder)
     raise SandboxError("the local sandbox cannot be started: /tmp is a link to a very long path")
+
+
+def _lock(folder: Path) -> int:
+    """Say that the folder is in use for as long as this process lives. It is locked before it has its name."""
+    new = folder / "new-lock"
+    fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    new.rename(folder / _LOCK)
+    _locks.add(fd)
+    return fd
+
+
+def _forget_locks() -> None:
+    """In a forked child: the parent alone holds them."""
+    for fd in _locks:
+        os.close(fd)
+    _locks.clear()
+
+
+_locks: set[int] = set()
+os.register_at_fork(after_in_child=_forget_locks)
+
+
+def _sweep(where: Path) -> None:
+    """Remove the folders of ours whose process was killed."""
+    for folder in where.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            fd = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(fd).st_uid == os.geteuid():
+                    remove_tree(folder)
+            finally:
+                os.close(fd)
 
 
 def _path() -> str:

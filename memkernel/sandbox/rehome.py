@@ -35,6 +35,7 @@ class Rehoming:
         choice = "|".join(map(re.escape, self.folders))
         # Not in the middle of another path or word, and not the beginning of a longer name.
         self._in_bash = re.compile(rf"(?<![\w.~*?\]}}$\\/-])(?:{choice})(?=[/\s\"'`;&|<>(){{}},:=]|$)")
+        self._in_magic = re.compile(rf"({self._in_bash.pattern})([^\s\"'()\[\],;]*)")
         reals = "|".join(re.escape(real) for real, _ in self._real)
         self._shown = re.compile(rf"(?:{reals})(?![\w.-])")
 
@@ -94,7 +95,13 @@ class Rehoming:
 
     def _line(self, text: str) -> str:
         """What follows a magic's name: words, and nobody takes backslashes away."""
-        return self._in_bash.sub(lambda found: self.folders[found[0]], text) if self.folders else text
+
+        def replace(found: re.Match[str]) -> str:
+            word = self.folders[found[1]] + found[2]
+            is_quoted = found.start() > 0 and text[found.start() - 1] in "'\""
+            return word if is_quoted or not re.search(r"\s", word) else f'"{word}"'
+
+        return self._in_magic.sub(replace, text) if self.folders else text
 
     # -- bash --
 

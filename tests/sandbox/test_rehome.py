@@ -213,6 +213,14 @@ def test_an_apostrophe_in_a_real_path_does_not_end_a_quoted_word() -> None:
     assert SPACED.bash("cat /mnt/memory/f") == "cat /a\\ b/it\\'s\\ \\$x/f"
 
 
+def test_a_real_path_with_spaces_is_quoted_after_a_magic() -> None:
+    spaced = Rehoming({"/mnt/memory": "/a b"})
+    tree = spaced.visit(ast.parse("get_ipython().run_line_magic('cd', '/mnt/memory/x')"))
+    assert ast.unparse(tree) == "get_ipython().run_line_magic('cd', '\"/a b/x\"')"
+    tree = spaced.visit(ast.parse("get_ipython().run_line_magic('time', 'open(\"/mnt/memory/x\")')"))
+    assert ast.unparse(tree) == "get_ipython().run_line_magic('time', 'open(\"/a b/x\")')"
+
+
 def test_a_long_script_is_read_in_no_time() -> None:
     began = time.monotonic()
     REHOMING.bash("echo '/mnt/memory/a' \"x $(ls /mnt/memory) `\n" * 20_000)
