@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -21,6 +22,7 @@ from memkernel.models import CellResult
 from memkernel.sandbox.base import MEBIBYTE, Mount, SandboxLimits
 from memkernel.sandbox.local import LocalSandbox
 from memkernel.sandbox.local_place import Level
+from tests.cluster.people import Person
 from tests.fix_local import LEVELS, SPEC
 
 MakeLocal = Callable[..., LocalSandbox]
@@ -410,6 +412,41 @@ def test_without_ipykernel_it_says_so(level: Level, monkeypatch: pytest.MonkeyPa
     with pytest.raises(SandboxError, match="ipykernel is not installed for ") as caught:
         LocalSandbox(SPEC, level=level).start()
     assert "pip install ipykernel" in caught.value.hint
+
+
+@pytest.mark.parametrize("asked", [0, *LEVELS])
+def test_it_works_for_an_ordinary_user(ordinary_user: Person, open_ground: Path, asked: int) -> None:
+    folder = open_ground / f"tour-{asked}"
+    folder.mkdir(mode=0o700)
+    ordinary_user.own(folder)
+    tour = Path(__file__).with_name("local_tour.py").read_text()
+    process = ordinary_user.start(
+        "-c",
+        tour,
+        str(asked),
+        folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        environment={"SECRET": "hunter2"},
+    )
+    said, errors = process.communicate(timeout=90)
+    assert errors == ""
+    uid, gid = ordinary_user.uid_or_own, os.getegid() if ordinary_user.gid is None else ordinary_user.gid
+    level = asked or LEVELS[0]
+    assert json.loads(said) == {
+        "level": level,
+        "uid": f"({uid}, {uid}, {gid})",
+        "read": "'SI\\n'",
+        "written": "ok",
+        "refused": "error" if level == 1 else "ok",
+        "bash": "/home/sandbox\nkg",
+        "host": "'root:'",
+        "state": "True",
+        "died": "died",
+        "again": "42",
+        "owner": [uid, uid, gid],
+    }
+    assert sorted(os.listdir(folder)) == ["mnt"]
 
 
 FORBIDDEN = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
