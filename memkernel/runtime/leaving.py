@@ -25,7 +25,7 @@ def register(session: RunningSession) -> None:
         _open.append(session)
         if os.getpid() not in _watched_pids:
             _watched_pids.add(os.getpid())
-            atexit.register(_stop_all, os.getpid())
+            atexit.register(stop_all, os.getpid())
 
 
 def forget(session: RunningSession) -> None:
@@ -40,7 +40,8 @@ def open_sessions() -> list[RunningSession]:
         return [session for session in _open if session.is_open]
 
 
-def _stop_all(pid: int) -> None:
+def stop_all(pid: int) -> None:
+    """Stop the sessions of the process with this pid, if it is this one."""
     if os.getpid() != pid:  # a forked child ends; its parent's sandboxes live on
         return
     for session in open_sessions():

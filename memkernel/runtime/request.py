@@ -74,9 +74,15 @@ def make_request(
         raise InvalidInputError(f"level is {level!r}; it is 1 or 2, and only a local sandbox has one")
     if isinstance(packages, str):
         raise InvalidInputError(f"packages is {packages!r}; it is a list of requirements")
+    variables = environment or {}
+    _check_texts("title", title)
+    _check_texts("network", network)
+    _check_texts("image", *([] if image is None else [image]))
+    _check_texts("packages", *packages)
+    _check_texts("environment", *variables, *variables.values())
     walls.check_network(network)
     walls.check_packages(packages)
-    walls.check_environment(environment or {})
+    walls.check_environment(variables)
     return SandboxRequest(
         attachments=tuple(attachments),
         title=title,
@@ -89,7 +95,7 @@ def make_request(
         on_conflict=check_policy(on_conflict),
         files=tuple(_file(target, source) for target, source in (files or {}).items()),
         packages=tuple(packages),
-        environment=dict(environment or {}),
+        environment=dict(variables),
     )
 
 
@@ -123,6 +129,12 @@ def _backend(backend: str | None, settings: Settings) -> BackendKind:
     if backend not in get_args(BackendKind):
         raise InvalidInputError(f"backend is {backend!r}; it is 'docker' or 'local'")
     return cast("BackendKind", backend)
+
+
+def _check_texts(name: str, *values: object) -> None:
+    for value in values:
+        if not isinstance(value, str):
+            raise InvalidInputError(f"{name}: {value!r} is no text")
 
 
 def _limits(memory: str | int, cpus: float, pids: int) -> SandboxLimits:

@@ -1,4 +1,7 @@
-"""CONTRACT F.16 on a real Docker engine, by its numbers: what cells do to files is what the store holds."""
+"""CONTRACT F.16 on a real Docker engine, by its numbers: what cells do to files is what the store holds.
+
+F.257 and F.259 are in tests/runtime/test_killed.py.
+"""
 
 from __future__ import annotations
 
@@ -241,40 +244,11 @@ def data_of(box: mk.Sandbox, home: Path) -> Path:
     return Path(json.loads((home / "sessions" / box.id / "session.json").read_text())["data"])
 
 
-def test_f257_a_mount_without_its_nonce_is_pulled_only(
-    notes: mk.Store, docker_box: mk.Sandbox, sandbox_home: Path
-) -> None:
-    notes.write("/a.md", "a")
-    notes.write("/b.md", "b")
-    ran(docker_box.bash("true"))
-    data = data_of(docker_box, sandbox_home)
-    (data / "nonce" / "team-notes").unlink()
-    (data / "mnt" / "memory" / "team-notes" / "a.md").unlink()
-    (data / "mnt" / "memory" / "team-notes" / "b.md").write_text("not an edit")
-    ran(docker_box.run("1 + 1"))
-    assert ran(docker_box.bash(f"cd {MOUNT}; cat a.md b.md")) == "ab"
-    assert versions(notes) == 2
-    assert [change.content for change in docker_box.rejected] == [b"not an edit"]
-
-
 def test_f258_baseline_and_nonce_are_not_in_the_container(docker_box: mk.Sandbox, sandbox_home: Path) -> None:
     nonce = (data_of(docker_box, sandbox_home) / "nonce" / "team-notes").read_text().strip()
     assert nonce
     found = ran(docker_box.bash(f"grep -rlF {nonce} /mnt /home /tmp /run /etc 2>/dev/null; ls -A /mnt/memory {MOUNT}"))
     assert found == f"/mnt/memory:\nteam-notes\n\n{MOUNT}:\n"
-
-
-@pytest.mark.parametrize("change", ["format = 99"])
-def test_f259_a_baseline_of_another_format_is_an_error_and_nothing_is_synced(
-    dsn: str, notes: mk.Store, docker_box: mk.Sandbox, change: str, sandbox_home: Path
-) -> None:
-    ran(docker_box.bash(f"echo one > {MOUNT}/a.md"))
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        assert connection.execute(f"UPDATE memkernel.mount_baselines SET {change}".encode()).rowcount == 1
-    (data_of(docker_box, sandbox_home) / "mnt/memory/team-notes/a.md").write_text("two")
-    with pytest.raises(errors.SyncError, match="/mnt/memory/team-notes is not synced"):
-        docker_box.run("1 + 1")
-    assert texts(notes) == {"/a.md": "one\n"}
 
 
 # -- what no memory can be -------------------------------------------------------------------------

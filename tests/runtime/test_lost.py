@@ -1,0 +1,208 @@
+"""The database, the engine or the container is lost in a cell: what lies in the mount is kept, and saved later."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import memkernel as mk
+from memkernel import errors, runtime
+from memkernel.models import StoreReport, SyncReport
+from memkernel.runtime import Home
+from memkernel.sandbox.engine import Engine
+from tests.fix_postgres import PostgresServer
+from tests.fix_sandbox import MakeBox
+from tests.runtime.processes import wait_until
+
+MOUNT = "/mnt/memory/team-notes"
+BACKENDS = ["docker", "local"]
+
+pytestmark = pytest.mark.usefixtures("sandbox_image", "docker_engine")
+
+
+def texts(store: mk.Store) -> dict[str, str]:
+    return {memory.path: store.read(memory.path) for memory in store.ls("/", depth=0) if isinstance(memory, mk.Memory)}
+
+
+def of(report: SyncReport | None) -> StoreReport:
+    assert report is not None
+    (store,) = report.stores
+    return store
+
+
+# -- the database ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A server that a test may stop."""
+    server = PostgresServer(18)
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def own_notes(own_server: PostgresServer, sandbox_home: Path) -> Iterator[mk.Store]:
+    """A store on it."""
+    with mk.connect(own_server.dsn(own_server.create_migrated_database())) as connection:
+        yield connection.store("Team notes", create=True)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_database_lost_in_a_cell_is_an_error_and_the_next_sync_saves_all(
+    backend: str, own_server: PostgresServer, own_notes: mk.Store, boxes: MakeBox
+) -> None:
+    own_notes.write("/a.md", "old")
+    box = boxes(own_notes, backend=backend)
+    with pytest.raises(errors.SyncError) as caught:
+        box.bash(f"echo ready; sleep 0.5; echo new > {MOUNT}/a.md", on_output=lambda _: own_server.stop())
+    error = caught.value
+    assert error.result.status == "ok"
+    assert error.result.stdout == "ready\n"
+    assert isinstance(of(error.report).trouble, errors.DatabaseUnavailableError)
+    assert "is kept" in error.hint
+    with pytest.raises(errors.SyncError) as caught:
+        box.run("1 + 1")
+    assert caught.value.result is None  # it did not run on files that nobody can vouch for
+    own_server.start()
+    assert [version.path for version in of(box.sync()).modified] == ["/a.md"]
+    assert texts(own_notes) == {"/a.md": "new\n"}
+    assert box.run("1 + 1").result == "2"
+
+
+def test_a_database_lost_at_the_end_leaves_the_mount_for_the_next_start(
+    own_server: PostgresServer, own_notes: mk.Store, boxes: MakeBox, sandbox_home: Path
+) -> None:
+    box = boxes(own_notes, backend="local")
+    with pytest.raises(errors.SyncError):
+        box.bash(f"echo ready; sleep 0.5; echo new > {MOUNT}/a.md", on_output=lambda _: own_server.stop())
+    with pytest.raises(errors.SyncError, match="is not synced"):
+        box.stop()
+    assert not box.is_open
+    own_server.start()
+    connection = own_notes.connection
+    (ended,) = runtime.recover(connection.database, connection.line, connection.settings, Home(sandbox_home))
+    assert (ended.session_id, ended.trouble) == (box.id, "")
+    assert texts(own_notes) == {"/a.md": "new\n"}
+    assert list((sandbox_home / "sessions").iterdir()) == []
+
+
+def test_a_quiet_sync_gives_a_lost_database_two_seconds_and_says_nothing(
+    own_server: PostgresServer, own_notes: mk.Store, boxes: MakeBox
+) -> None:
+    box = boxes(own_notes, backend="local")
+    own_server.stop()
+    begun = time.monotonic()
+    assert box.sync_quietly() is None
+    assert 1.9 < time.monotonic() - begun < 2.5
+    own_server.start()
+    assert box.run("1 + 1").result == "2"
+
+
+# -- the engine ------------------------------------------------------------------------------------
+
+
+class EngineProxy:
+    """Forwards a unix socket to the engine's, until it is lost."""
+
+    def __init__(self, path: Path, engine: str) -> None:
+        self._engine = engine.removeprefix("unix://")
+        self._open: list[socket.socket] = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def lose(self) -> None:
+        """Break all connections, and take no new one."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for one in self._open:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                engine = socket.socket(socket.AF_UNIX)
+                engine.connect(self._engine)
+                self._open += [client, engine]
+                for pair in ((client, engine), (engine, client)):
+                    threading.Thread(target=self._forward, args=pair, daemon=True).start()
+
+    @staticmethod
+    def _forward(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self.lose()
+        for one in self._open:
+            one.close()
+
+
+@pytest.fixture
+def proxy(docker_host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EngineProxy]:
+    """The engine, by a way that can be lost."""
+    path = tmp_path / "engine.sock"
+    proxy = EngineProxy(path, docker_host)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    yield proxy
+    proxy.close()
+    gc.collect()
+
+
+# The SDK leaves the socket of a failed connection to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_engine_lost_in_a_cell_is_an_error_and_what_was_written_is_saved(
+    *, proxy: EngineProxy, dsn: str, sandbox_home: Path, boxes: MakeBox, docker_engine: Engine
+) -> None:
+    with mk.connect(dsn) as connection:
+        notes = connection.store("Team notes", create=True)
+        box = boxes(notes)
+        with pytest.raises(errors.SandboxError) as caught:
+            box.bash(f"echo new > {MOUNT}/a.md; echo ready; sleep 60", on_output=lambda _: proxy.lose())
+        assert not isinstance(caught.value, errors.SyncConflictError)
+        assert texts(notes) == {"/a.md": "new\n"}
+        assert [version.path for version in of(box.report).created] == ["/a.md"]
+        with contextlib.suppress(errors.MemkernelError):
+            box.stop()
+        label = f"org.memkernel.session={box.id}"
+        wait_until(lambda: not any(docker_engine.state(one)["Running"] for one, _ in docker_engine.labelled(label)))
+        for container, _ in docker_engine.labelled(label):
+            docker_engine.remove(container)
+
+
+def test_a_container_removed_in_a_cell_is_an_error_and_what_was_written_is_saved(
+    notes: mk.Store, docker_box: mk.Sandbox, docker_engine: Engine, boxes: MakeBox
+) -> None:
+    ((container, _),) = docker_engine.labelled(f"org.memkernel.session={docker_box.id}")
+    begun = time.monotonic()
+    with pytest.raises(errors.SandboxClosedError):
+        docker_box.bash(
+            f"echo new > {MOUNT}/a.md; echo ready; sleep 60", on_output=lambda _: docker_engine.remove(container)
+        )
+    assert time.monotonic() - begun < 10
+    assert texts(notes) == {"/a.md": "new\n"}
+    with pytest.raises(errors.SandboxClosedError):
+        docker_box.run("1 + 1")
+    docker_box.stop()
+    assert boxes(notes).bash(f"cat {MOUNT}/a.md").stdout == "new\n"
+
+
+def test_a_kernel_that_dies_is_a_result_and_what_it_wrote_is_saved(notes: mk.Store, docker_box: mk.Sandbox) -> None:
+    result = docker_box.run(f"open('{MOUNT}/a.md', 'w').write('last words'); import os; os._exit(3)")
+    assert result.status == "died"
+    assert texts(notes) == {"/a.md": "last words"}
+    assert docker_box.run("1 + 1").result == "2"
