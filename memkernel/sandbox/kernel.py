@@ -233,6 +233,9 @@ class KernelSandbox(SandboxBackend):
                 work.end()
             with life.running(work):
                 followed = self._follow(Follower(work, timeout_s, on_output))
+            if followed.timed_out:
+                with suppress(RelayClosedError):
+                    work.kill()
             status = self._command_status(work, followed)
             return self._result(
                 status=status, outputs=outputs, exit_code=work.exit_code, began=began, life=life, followed=followed
@@ -267,6 +270,8 @@ class KernelSandbox(SandboxBackend):
         """What the caller gets; the kernel of a cell that could not be stopped is replaced."""
         duration_s = time.monotonic() - began
         notes, self._news = self._news, []
+        if late := life.driver.late():
+            notes.append(f"left out: {late:,} outputs of earlier cells, which came late")
         if followed.given_up:
             notes.append("the kernel could not be stopped and was restarted: its state is lost")
             self._relaunch()

@@ -102,9 +102,10 @@ class Relay:
         """A signal to a command and its group."""
         self.write(frame(protocol.SIGNAL, number, bytes([signal_number])))
 
-    def kill(self, number: int) -> None:
-        """Kill a command and all that it started."""
+    def kill(self, number: int, timeout_s: float) -> None:
+        """Kill a command and all that it started, also shortly after its end; waits until that is done."""
         self.write(frame(protocol.KILL, number))
+        self._ask(protocol.ASK, timeout_s)
 
     def interrupt(self) -> None:
         """Interrupt the kernel, as Jupyter does."""
@@ -112,12 +113,16 @@ class Relay:
 
     def kill_since_mark(self, timeout_s: float) -> int | None:
         """Kill what was started since the last mark; how many, or None where no answer came in time."""
+        answer = self._ask(protocol.KILL_SINCE, timeout_s)
+        return int(answer) if answer is not None and answer.isdigit() else None
+
+    def _ask(self, kind: int, timeout_s: float) -> bytes | None:
         answer: SimpleQueue[bytes] = SimpleQueue()
         number = self._number(lambda _, payload: answer.put(payload))
         try:
-            self.write(frame(protocol.KILL_SINCE, number))
-            return int(answer.get(timeout=timeout_s))
-        except (Empty, ValueError):
+            self.write(frame(kind, number))
+            return answer.get(timeout=timeout_s)
+        except Empty:
             return None
         finally:
             self._handlers.pop(number, None)

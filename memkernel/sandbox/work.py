@@ -24,6 +24,8 @@ from memkernel.sandbox.relay import Relay, Tail
 QUIET_S: Final = 2.0
 """After one half of a cell's end, how long nothing may come before the other half is given up."""
 
+_KILL_S: Final = 5.0
+
 
 class Work(ABC):
     """Something that runs."""
@@ -109,7 +111,7 @@ class Cell(Work):
         self._relay.interrupt()
 
     def kill(self) -> None:
-        self._relay.kill_since_mark(5.0)
+        self._relay.kill_since_mark(_KILL_S)
 
     def heard(self) -> None:
         """Something of this cell came."""
@@ -122,7 +124,7 @@ class Cell(Work):
             if content.get("execution_state") == "idle":
                 self._idle = True
                 self._end_if_complete()
-        elif not self.over:
+        else:
             self.show(self.outputs.add(kind, content))
 
     def on_reply(self, content: Mapping[str, Any]) -> None:
@@ -163,7 +165,7 @@ class Command(Work):
         self._relay.signal(self.number, signal.SIGINT)
 
     def kill(self) -> None:
-        self._relay.kill(self.number)
+        self._relay.kill(self.number, _KILL_S)
 
     def handle(self, kind: int, payload: bytes) -> None:
         """A frame of the helper's."""

@@ -120,7 +120,7 @@ def attributes(path: Path) -> set[str]:
 
 
 def test_only_config_reads_the_environment() -> None:
-    """The cluster and the demo hand a cleaned copy on to the processes that they start. sandbox/inside runs elsewhere."""
+    """The cluster and the demo hand a cleaned copy on to what they start; sandbox/inside runs in another machine."""
     modules = [path for path in MODULES if "memkernel/sandbox/inside/" not in named(path)]
     readers = {named(path) for path in modules if attributes(path) & {"environ", "environb", "getenv"}}
     assert readers <= {"memkernel/config.py", "memkernel/cluster/environment.py", "memkernel/cli.py"}

@@ -12,6 +12,7 @@ from memkernel.sandbox.inside.loop import Loop
 from memkernel.sandbox.inside.processes import Processes, below, kill_all, now_ticks, send_signal
 from memkernel.sandbox.inside.protocol import EXIT, INPUT, INPUT_END, KILL, PIECE, SIGNAL, STDERR, STDOUT
 
+_REMEMBER_S = 5.0  # a command has ended, and the host may still want the end of what it started
 _LINGER_S = 0.1  # a command has ended, and somebody else still holds its stdout
 
 
@@ -143,7 +144,7 @@ class Command:
     def _tell_if_over(self) -> None:
         if not self._open and self._code is not None:
             self._tell()
-            self._gone()
+            self._loop.at((self, "gone"), time.monotonic() + _REMEMBER_S, self._gone)
 
     def _tell(self) -> None:
         self._loop.never((self, "linger"))

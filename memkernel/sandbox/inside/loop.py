@@ -13,7 +13,7 @@ from memkernel.sandbox.inside.protocol import HEADER, PIECE, frame
 _FULL = 1 << 20  # bytes that wait for the host; more is not read from anybody
 _STDIN, _STDOUT = 0, 1
 
-Then = Callable[[], None]
+Then = Callable[[], object]
 
 
 class Loop:

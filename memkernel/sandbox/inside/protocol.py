@@ -12,7 +12,7 @@ PIECE = 1 << 16
 """The longest payload of a frame, in bytes."""
 
 # To the helper.
-OPEN, EXEC, INPUT, INPUT_END, SIGNAL, KILL, MARK, KILL_SINCE, INTERRUPT = range(1, 10)
+OPEN, EXEC, INPUT, INPUT_END, SIGNAL, KILL, MARK, KILL_SINCE, INTERRUPT, ASK = range(1, 11)
 # Both ways.
 DATA, CLOSE = 16, 17
 # From the helper.

@@ -25,9 +25,8 @@ from memkernel.sandbox.inside.processes import (
     hide,
     kill_all,
     now_ticks,
-    send_signal,
 )
-from memkernel.sandbox.inside.protocol import ANSWER, CLOSE, DATA, EXEC, INTERRUPT, KILL_SINCE, MARK, OPEN
+from memkernel.sandbox.inside.protocol import ANSWER, ASK, CLOSE, DATA, EXEC, INTERRUPT, KILL_SINCE, MARK, OPEN
 
 _PARENT_S = 1.0
 _LAST_WORDS_S = 0.3  # the kernel has ended: what it still said is sent on
@@ -97,10 +96,12 @@ class Helper:
         elif kind == EXEC:
             start(self._loop, number, json.loads(payload), self._commands)
         elif kind == INTERRUPT:
-            send_signal(self._kernel_pid, signal.SIGINT)
+            self._interrupt()
         elif kind == KILL_SINCE:
             killed = kill_all(self._new)
             self._loop.send(ANSWER, number, json.dumps(killed).encode())
+        elif kind == ASK:
+            self._loop.send(ANSWER, number)
         elif number in self._commands:
             self._commands[number].obey(kind, payload, self._commands)
 
@@ -134,6 +135,14 @@ class Helper:
             for pid in self._mine(processes) - {self._kernel_pid}
             if self._marked.get(pid) != processes[pid].born or processes[pid].born > self._marked_at
         }
+
+    def _interrupt(self) -> None:
+        """As Jupyter does, but only the kernel and what the cell started in its group: what is older goes on."""
+        processes = all_processes()
+        for pid in [self._kernel_pid, *self._new(processes)]:
+            with contextlib.suppress(OSError):
+                if self._kernel_pid > 1 and os.getpgid(pid) == os.getpgid(self._kernel_pid):
+                    os.kill(pid, signal.SIGINT)
 
     def _reap(self, ended: int) -> None:
         with contextlib.suppress(BlockingIOError):

@@ -10,8 +10,11 @@ import json
 import os
 import sys
 import threading
+from typing import Any
 
 _UNATTENDED_S = 60.0
+_OUTPUTS = 100_000
+"""Messages that may wait for the host; beyond that ZeroMQ drops new ones without a word (its own default is 1,000)."""
 
 
 def become_kernel() -> None:
@@ -29,9 +32,14 @@ def become_kernel() -> None:
     watch = threading.Timer(_UNATTENDED_S, _end_if_unattended, (connection["ip"] + "-attended",))
     watch.daemon = True
     watch.start()
-    from ipykernel import kernelapp
+    from ipykernel.kernelapp import IPKernelApp
 
-    kernelapp.launch_new_instance()
+    class KernelApp(IPKernelApp):
+        def init_iopub(self, context: Any) -> None:
+            context.sndhwm = _OUTPUTS  # the default for sockets that are made from here on
+            super().init_iopub(context)  # pyright: ignore[reportUnknownMemberType] - ipykernel has no types
+
+    KernelApp.launch_instance()
 
 
 def _end_if_unattended(path: str) -> None:
