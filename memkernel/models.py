@@ -318,7 +318,7 @@ class StoreReport:
             *(ReportLine("restored", path, reason="its deletion was held back") for path in _held_back(self)),
             *(ReportLine("refused", each.path, reason=each.reason) for each in self.refused),
             *(ReportLine(how, each.path or "(redacted)", each) for how, versions in made for each in versions),
-            *(ReportLine("pulled", path, reason="the file has the store's text now") for path in kept),
+            *(ReportLine("pulled", path, reason="as it is in the store now") for path in kept),
         ]
 
     def __str__(self) -> str:

@@ -21,7 +21,7 @@ class Bar:
     """A bar and what is being done; `_repr_html_` keeps its width."""
 
     def __init__(self, text: str, done: float | None) -> None:
-        self.text, self.done = one_line(text, _CHARACTERS), done
+        self.text, self.done = one_line(text[:1].upper() + text[1:], _CHARACTERS), done
 
     def __repr__(self) -> str:
         if self.done is None:
@@ -35,7 +35,7 @@ class Bar:
 
 
 class Progress:
-    """Tells a person how far it is. Nothing is shown before the first call; `end` leaves one line.
+    """Tells a person how far it is. Nothing is shown before the first call.
 
     Args:
         live: outputs can be replaced (a kernel); else a line of a terminal is written over.
@@ -58,11 +58,19 @@ class Progress:
 
     def end(self, sentence: str) -> None:
         """Put a sentence in the bar's place; nothing where there was none."""
-        with self._lock:
-            if self._shown_at != float("-inf"):
+        if self._was_shown:
+            with self._lock:
                 self._show(Bar(f"{sentence} ({duration_text(time.monotonic() - self._begun_at)})", None))
-                if not self._live:
-                    print()
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave the bar as it is: what comes next stands below it."""
+        if self._was_shown and not self._live:
+            print()
+
+    @property
+    def _was_shown(self) -> bool:
+        return self._shown_at != float("-inf")
 
     def _show(self, bar: Bar) -> None:
         if not self._live:

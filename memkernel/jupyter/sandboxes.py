@@ -45,7 +45,9 @@ class Ask:
         if wanted and wanted != mounted:
             return f"with {_named(running.stores)} and not with {_named(self.stores)}"
         has = {**_USUAL, **running.options}
-        return next((f"not with {_option(*each)}" for each in self.options.items() if has.get(each[0]) != each[1]), "")
+        return next(
+            (f"but not with {_option(*each)}" for each in self.options.items() if has.get(each[0]) != each[1]), ""
+        )
 
 
 def _accesses(stores: Stores) -> dict[str, Access]:
@@ -111,7 +113,7 @@ class Sandboxes:
         box = self.find(name)
         if clash := ask.clash(self._ask_of(box)):
             raise UsageError(
-                f"the sandbox {box.name} is running, {clash}\n"
+                f"the sandbox {box.name} runs already, {clash}\n"
                 "`%sandbox stop` ends it first; `--name NAME` starts another one beside it."
             )
         return box

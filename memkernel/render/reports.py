@@ -104,7 +104,8 @@ def report_line(report: SyncReport) -> str:
         if words:
             paths = [line.path for line in store.lines() if line.path]
             shown = f" ({', '.join(paths[:3])}{', …' if len(paths) > 3 else ''})" if paths else ""
-            parts.append(", ".join(words) + shown)
+            why = f": {store.trouble}" if store.trouble else ""
+            parts.append(", ".join(words) + shown + why)
     return one_line("; ".join(parts), REASON_CHARACTERS)
 
 

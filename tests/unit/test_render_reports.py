@@ -74,7 +74,7 @@ def test_a_changed_file_is_a_line_with_operation_path_lines_ordinal_and_size() -
         "  − deleted    /old.md    −1,200  @4",
         "  ~ modified   /plan.md   +2 −1   @7  1.7 KB",
         "  + created    /units.md  +1      @1  3 B",
-        "  ↓ pulled     /new.md    the file has the store's text now",
+        "  ↓ pulled     /new.md    as it is in the store now",
     ]
 
 
@@ -240,7 +240,7 @@ def test_a_report_that_is_printed_has_a_line_a_path_and_its_repr_is_one_line() -
         "  deleted /old.md @4",
         "  modified /plan.md @7",
         "  created /units.md @1",
-        "  pulled /new.md the file has the store's text now",
+        "  pulled /new.md as it is in the store now",
     ]
     assert str(SyncReport((NOTHING,))) == "/mnt/memory/team-notes\n  nothing changed"
     assert repr(SyncReport((SAVED,))) == (

@@ -26,12 +26,13 @@ from memkernel.jupyter.facts import Facts
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.reports import show_report
 from memkernel.jupyter.sandboxes import Ask
-from memkernel.models import SessionRecord, SessionStatus, SyncReport
+from memkernel.models import Access, SessionRecord, SessionStatus, SyncReport
 
 if TYPE_CHECKING:
     from memkernel.handle.sandbox import Sandbox
 
 _SESSIONS: Final = 20
+_ACCESSES: Final[dict[Access, str]] = {"read_write": "read-write", "read_only": "read-only"}
 
 
 # -- start and stop ----------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ def status(notebook: Notebook, args: Namespace, body: str | None) -> Facts | Non
         "state": now.state,
         "isolation": box.isolation,
         **({"detail": now.detail} if now.detail != box.isolation else {}),
-        "stores": ", ".join(f"{row.folder} ({row.access})" for row in _mounts(box)),
+        "stores": ", ".join(f"{each.mount_path} ({_ACCESSES[each.access]})" for each in box.session.resources),
         "session": box.id,
         **({"also running": ", ".join(others)} if others else {}),
     }
@@ -158,20 +159,17 @@ def _declare_mounts(parser: Parser) -> None:
 
 def mounts(notebook: Notebook, args: Namespace, body: str | None) -> Records[MountRow]:
     """The stores that a sandbox has, and how far they are in sync."""
-    return Records(_mounts(notebook.sandboxes.find(args.name)), kind=MountRow)
-
-
-def _mounts(box: Sandbox) -> list[MountRow]:
-    return [
+    rows = (
         MountRow(
             mount.attachment.name,
             mount.attachment.mount_path,
-            "read-only" if mount.attachment.access == "read_only" else "read-write",
+            _ACCESSES[mount.attachment.access],
             mount.local,
             mount.remote,
         )
-        for mount in box.mounts
-    ]
+        for mount in notebook.sandboxes.find(args.name).mounts
+    )
+    return Records(rows, kind=MountRow)
 
 
 def logs(notebook: Notebook, args: Namespace, body: str | None) -> None:

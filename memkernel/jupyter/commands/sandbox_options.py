@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any, Final
 
-from memkernel.errors import SandboxError
+from memkernel.errors import MemkernelError, SandboxError
 from memkernel.jupyter.arguments import Parser, count, variable
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.presenters import can_update, first_line
@@ -90,8 +90,12 @@ def started(notebook: Notebook, name: str | None, ask: Ask, *, silent: bool = Fa
     try:
         box = notebook.sandboxes.start(name, ask, progress)
     except KeyboardInterrupt:
+        progress.stop()
         raise SandboxError("the start was interrupted", hint="No sandbox was started.") from None
-    progress.end("The image is built")
+    except MemkernelError:
+        progress.stop()
+        raise
+    progress.end("The image is ready")
     for earlier in box.recovered:
         which = earlier.title or earlier.session_id
         outcome = f"not saved yet: {earlier.trouble}" if earlier.trouble else report_line(earlier.report)
