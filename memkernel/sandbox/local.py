@@ -31,10 +31,10 @@ from typing import Any, ClassVar, Final, Literal, cast
 
 from memkernel.errors import InvalidInputError, SandboxError
 from memkernel.models import CellResult
-from memkernel.sandbox import copying, walls
+from memkernel.sandbox import copying, private_folder, walls
 from memkernel.sandbox.base import HOME, ExecResult, Mount, OutputSink, Place, SandboxSpec
 from memkernel.sandbox.kernel import KernelSandbox
-from memkernel.sandbox.local_place import Level, LocalPlace, binds, launcher, make_own_folders
+from memkernel.sandbox.local_place import Level, LocalPlace, binds, launcher
 from memkernel.sandbox.rehome import Rehoming
 
 _TRY_S: Final = 10.0
@@ -239,7 +239,7 @@ def _refusal(mounts: tuple[Mount, ...]) -> str:
     if sys.platform != "linux":
         return f"there are no mount namespaces on {sys.platform}"
     with tempfile.TemporaryDirectory(prefix="mk-") as home:
-        make_own_folders(Path(home))
+        private_folder.furnish(Path(home))
         told_read, told = os.pipe()
         try:
             argv = launcher(told=told, binds=binds(mounts, Path(home)), cwd=HOME)

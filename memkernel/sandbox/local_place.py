@@ -8,7 +8,6 @@ its environment and killed.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import resource
@@ -17,7 +16,6 @@ import site
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +26,7 @@ from typing import Any, Final, Literal
 from memkernel import config
 from memkernel.errors import SandboxError
 from memkernel.folders import remove_tree
-from memkernel.sandbox import process_tree
+from memkernel.sandbox import private_folder, process_tree
 from memkernel.sandbox.base import HOME, Channel, Exit, Mount, Place, SandboxLimits, SandboxSpec
 from memkernel.sandbox.inside import CONNECTION, helper_argv, kernel_argv
 from memkernel.sandbox.namespaces import FRESH, Bind, launch_argv
@@ -38,15 +36,11 @@ Level = Literal[1, 2]
 MOUNTS: Final = "MEMKERNEL_MOUNTS"
 """Level 2: a variable that says, as JSON, where the sandbox's paths really are."""
 
-_PREFIX: Final = "mkl-"
-_LOCK: Final = "lock"
 _MARK: Final = "MEMKERNEL_SANDBOX"
-_LONGEST_FOLDER: Final = 90  # a socket's path has at most 104 bytes on macOS, and its name is to be added
 _END_S: Final = 5.0
 _LOOK_S: Final = 0.25
 _LOG_LINES: Final = 100
 _LOG_BYTES: Final = 16_384
-_OWN_FOLDERS: Final = ("home", "tmp", "memory")
 
 _KERNEL_CONFIG: Final = """\
 import importlib.util
@@ -85,16 +79,25 @@ class LocalPlace(Place):
         """The private folder; made when it is first asked for, gone after `remove`; after a kill, with the next one."""
         with self._changing:
             if self._folder is None:
-                self._folder, self._lock = _private_folder()
+                self._folder, self._lock = private_folder.make()
             return self._folder
 
     def folders(self) -> dict[str, str]:
         """Paths of the sandbox, and where each really is."""
-        stores = [mount for mount in self._spec.mounts if mount.memory]
-        parents = {mount.source.parent for mount in stores if mount.source.name == mount.target.rpartition("/")[2]}
-        memory = parents.pop() if len(parents) == 1 else self.folder / "memory"
         known = {mount.target: str(mount.source) for mount in self._spec.mounts}
-        return {FRESH: str(memory), HOME: str(self.folder / "home")} | known
+        return {FRESH: str(self._memory()), HOME: str(self.folder / "home")} | known
+
+    def _memory(self) -> Path:
+        """A folder that holds the stores' folders under their names: theirs, or one of links where they have none."""
+        stores = {Path(mount.target).name: mount.source for mount in self._spec.mounts if mount.memory}
+        parents = {source.parent if source.name == name else None for name, source in stores.items()}
+        if len(parents) == 1 and (parent := parents.pop()) is not None:
+            return parent
+        links = self.folder / "memory"
+        for name, source in stores.items():
+            with contextlib.suppress(FileExistsError):
+                (links / name).symlink_to(source)
+        return links
 
     # -- its life --
 
@@ -165,8 +168,7 @@ class LocalPlace(Place):
             if self._folder is not None:
                 with contextlib.suppress(OSError):  # a file system that was mounted in it, say
                     remove_tree(self._folder)
-                _locks.discard(self._lock)
-                os.close(self._lock)
+                private_folder.let_go(self._lock)
                 self._folder = None
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
@@ -316,57 +318,6 @@ def launcher(
 
 def _source_of(module: str) -> str:
     return resources.files("memkernel.sandbox").joinpath(module).read_text(encoding="utf-8")
-
-
-def make_own_folders(folder: Path) -> None:
-    """What a private folder holds."""
-    for name in _OWN_FOLDERS:
-        (folder / name).mkdir(mode=0o700)
-
-
-def _private_folder() -> tuple[Path, int]:
-    """A new folder of ours with a path short enough for sockets, and the descriptor that holds its lock."""
-    for where in (tempfile.gettempdir(), "/tmp"):
-        if len(os.fsencode(os.path.realpath(where))) <= _LONGEST_FOLDER - 16:
-            _sweep(Path(where))
-            folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX, dir=where)))
-            make_own_folders(folder)
-            return folder, _lock(folder)
-    raise SandboxError("the local sandbox cannot be started: /tmp is a link to a very long path")
-
-
-def _lock(folder: Path) -> int:
-    """Say that the folder is in use for as long as this process lives. It is locked before it has its name."""
-    new = folder / "new-lock"
-    fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_EX)
-    new.rename(folder / _LOCK)
-    _locks.add(fd)
-    return fd
-
-
-def _forget_locks() -> None:
-    """In a forked child: the parent alone holds them."""
-    for fd in _locks:
-        os.close(fd)
-    _locks.clear()
-
-
-_locks: set[int] = set()
-os.register_at_fork(after_in_child=_forget_locks)
-
-
-def _sweep(where: Path) -> None:
-    """Remove the folders of ours whose process was killed."""
-    for folder in where.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            fd = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(fd).st_uid == os.geteuid():
-                    remove_tree(folder)
-            finally:
-                os.close(fd)
 
 
 def _path() -> str:

@@ -183,6 +183,16 @@ def test_without_stores_there_is_an_empty_folder(make: MakeLocal) -> None:
     assert not Path("/mnt/memory").exists()
 
 
+def test_stores_that_lie_anywhere_are_together_in_the_sandbox(make: MakeLocal, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "files").mkdir(parents=True)
+        (tmp_path / name / "files" / "x").write_text(name)
+    box = make(mounts=tuple(Mount(tmp_path / name / "files", f"/mnt/memory/{name}") for name in ("one", "two")))
+    code = "import os\n[open(f'/mnt/memory/{name}/x').read() for name in sorted(os.listdir('/mnt/memory'))]"
+    assert box.run(code).result == "['one', 'two']"
+    assert ok(box.bash("cd /mnt/memory; cat */x; ls /mnt/memory/one")) == "onetwox\n"
+
+
 # -- home and environment ------------------------------------------------------------------------------
 
 
