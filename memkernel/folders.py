@@ -8,6 +8,7 @@ nothing recurses.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import weakref
@@ -22,6 +23,7 @@ FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 _MOST_OPEN: Final = 128
 _MOST_PASSES: Final = 50
+_CHANGED_MEANWHILE: Final = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,13 +236,25 @@ def remove_entry(name: str, *, dir_fd: int) -> None:
     Raises:
         OSError: as `remove_tree`.
     """
-    try:
-        fd = open_closed(name, dir_fd=dir_fd)
-    except FileNotFoundError:
-        return
-    except OSError:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=dir_fd)
+    trouble: OSError | None = None
+    for _ in range(_MOST_PASSES):
+        try:
+            _remove_once(name, dir_fd)
+            return
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno not in _CHANGED_MEANWHILE:
+                raise
+            trouble = error
+    if trouble is not None:
+        raise trouble
+
+
+def _remove_once(name: str, dir_fd: int) -> None:
+    fd = _open_if_folder(name, dir_fd)
+    if fd is None:
+        os.unlink(name, dir_fd=dir_fd)
         return
     try:
         _Emptying(fd).run()
@@ -249,40 +263,45 @@ def remove_entry(name: str, *, dir_fd: int) -> None:
     os.rmdir(name, dir_fd=dir_fd)
 
 
+def _open_if_folder(name: str, dir_fd: int) -> int | None:
+    try:
+        return open_closed(name, dir_fd=dir_fd)
+    except OSError as error:
+        # A link is "no folder" on Linux, and "too many links" elsewhere.
+        if error.errno in (errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
+
+
 class _Emptying:
-    """Empties one folder."""
+    """Empties one folder, as far as others let it."""
 
     def __init__(self, fd: int) -> None:
         self._top = fd
         self._device = os.fstat(fd).st_dev
-        self._moved = 0
 
     def run(self) -> None:
-        for _ in range(_MOST_PASSES):
-            names = os.listdir(self._top)
-            if not names:
-                return
-            while names:
+        names = os.listdir(self._top)
+        while names:
+            try:
                 names += self._remove(names.pop())
+            except OSError as error:
+                if error.errno not in (*_CHANGED_MEANWHILE, errno.ENOENT):
+                    raise
 
     def _remove(self, name: str) -> list[str]:
         """Remove one entry of the top; the folders that were in it are at the top now."""
-        try:
-            fd = open_closed(name, dir_fd=self._top)
-        except FileNotFoundError:
-            return []
-        except OSError:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=self._top)
+        fd = _open_if_folder(name, self._top)
+        if fd is None:
+            os.unlink(name, dir_fd=self._top)
             return []
         try:
             if os.fstat(fd).st_dev != self._device:
-                raise OSError(f"another file system is mounted at {name}")
+                raise OSError(errno.EBUSY, f"another file system is mounted at {name}")
             moved = self._flatten(fd)
         finally:
             os.close(fd)
-        # What others put in meanwhile is left for the next pass.
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # filled again: it is emptied in the next pass
             os.rmdir(name, dir_fd=self._top)
         return moved
 
@@ -291,16 +310,14 @@ class _Emptying:
         with os.scandir(fd) as entries:
             listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
         for name, is_folder in listed:
-            with contextlib.suppress(FileNotFoundError):
-                if is_folder:
-                    moved.append(self._move_up(name, fd))
-                else:
-                    os.unlink(name, dir_fd=fd)
+            if is_folder:
+                moved.append(self._move_up(name, fd))
+            else:
+                os.unlink(name, dir_fd=fd)
         return moved
 
     def _move_up(self, name: str, fd: int) -> str:
-        self._moved += 1
-        target = f".removed-{self._moved}-{os.urandom(6).hex()}"
+        target = f".removed-{os.urandom(8).hex()}"
         try:
             os.rename(name, target, src_dir_fd=fd, dst_dir_fd=self._top)
         except PermissionError:

@@ -20,6 +20,7 @@ from memkernel.sync.reading import Stamp, Unreadable, read_file, stamp, why_no_f
 KEPT_BYTES: Final = 64 << 20
 """Of a file that is larger, no content is handed out."""
 
+_TRIES: Final = 20
 _PATH: Final = ".path"
 _PATH_BYTES: Final = 1_023  # the longest target of a link on every file system
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -172,21 +173,37 @@ class Aside:
         return (PutAside(path, len(read.content), read.sha256, None, file),)
 
     def _spread(self, folder: str, path: str) -> Iterator[tuple[str, str]]:
-        """Take a folder that came here apart, however deep: (name, path) of every file that was in it."""
+        """Take a folder that came here apart, however deep: (name, path) of every file that was in it.
+
+        Who held it open can still change what is in it, so each entry is moved here before it is looked at.
+        """
         pending = [(folder, path)]
         while pending:
             folder, path = pending.pop()
-            fd = open_closed(folder, dir_fd=self.fd)
-            try:
+            for name, below in self._emptied(folder, path):
+                mode = os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode):
+                    pending.append((name, below))
+                elif stat.S_ISREG(mode):
+                    yield name, below
+                else:
+                    self.discard(name)
+
+    def _emptied(self, folder: str, path: str) -> Iterator[tuple[str, str]]:
+        """Move the entries of a folder here and remove it; one that is filled again and again is left for later."""
+        fd = open_closed(folder, dir_fd=self.fd)
+        try:
+            for _ in range(_TRIES):
                 for entry in os.listdir(fd):
-                    status = os.stat(entry, dir_fd=fd, follow_symlinks=False)
-                    if stat.S_ISDIR(status.st_mode):
-                        pending.append((self.take(entry, f"{path}/{entry}", dir_fd=fd), f"{path}/{entry}"))
-                    elif stat.S_ISREG(status.st_mode):
-                        yield self.take(entry, f"{path}/{entry}", dir_fd=fd), f"{path}/{entry}"
-            finally:
-                os.close(fd)
-            self.discard(folder)
+                    below = f"{path}/{entry}"
+                    with contextlib.suppress(FileNotFoundError):
+                        yield self.take(entry, below, dir_fd=fd), below
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder, dir_fd=self.fd)
+                    self.unnote(folder)
+                    return
+        finally:
+            os.close(fd)
 
     def discard(self, name: str) -> None:
         """Remove an entry; nothing where that was done."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from memkernel import paths
 from memkernel.errors import SyncError
 from memkernel.folders import HeldFolder, let_in, open_closed, open_folder
 from memkernel.sync import renames
@@ -110,6 +111,7 @@ class MountFiles:
         The file is on the disk and complete before it is seen; a reader finds the old one or the new one.
 
         Raises:
+            InvalidPathError: no memory can have that path.
             Unwritable: no file can be there.
             SyncError: the mount's folder was replaced; the disk is full or broken.
         """
@@ -122,9 +124,12 @@ class MountFiles:
         """`write` for many: the disk is waited for once. A path that cannot be written does not stop the others.
 
         Raises:
+            InvalidPathError: no memory can have that path.
             SyncError: as `write`; some of the files may have been put there.
         """
         check_in_place(self._held)
+        for path in contents:
+            paths.check_path(path)
         written: dict[str, Written] = {}
         unwritable: dict[str, str] = {}
         made: dict[str, tuple[str, os.stat_result]] = {}
@@ -208,6 +213,7 @@ class MountFiles:
         """
         fd = os.dup(self._held.fd)
         try:
+            let_in(fd)
             at = ""
             for name in path[1:].split("/")[:-1]:
                 at += f"/{name}"
@@ -216,7 +222,6 @@ class MountFiles:
                 )
                 os.close(fd)
                 fd = below
-            let_in(fd)
             yield fd
         finally:
             os.close(fd)
@@ -257,6 +262,7 @@ class MountFiles:
         """Take the file there away; what it was, unless known. A folder there is no file, and stays.
 
         Raises:
+            InvalidPathError: no memory can have that path.
             SyncError: as `write`.
         """
         return self._take(path, known, folders=False)
@@ -265,12 +271,14 @@ class MountFiles:
         """Take away whatever is there; of a folder, each file that is in it.
 
         Raises:
+            InvalidPathError: no memory can have that path.
             SyncError: as `write`.
         """
         return self._take(path, (), folders=True)
 
     def _take(self, path: str, known: Container[bytes], *, folders: bool) -> tuple[PutAside, ...]:
         check_in_place(self._held)
+        paths.check_path(path)
         try:
             with _told(path), contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(path) as fd:
                 entry = path.rpartition("/")[2]

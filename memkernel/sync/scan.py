@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from memkernel import paths
 from memkernel.cluster.filesystem import filesystem_of
 from memkernel.errors import SyncError
 from memkernel.folders import HeldFolder, opened
@@ -114,10 +115,11 @@ class Scanner:
         """The bytes of the file at a path; None where no regular file of a legal size can be read there.
 
         Raises:
+            InvalidPathError: no memory can have that path.
             SyncError: as `scan`.
         """
         check_in_place(self._held)
-        *folders, name = path[1:].split("/")
+        *folders, name = paths.check_path(path)[1:].split("/")
         with contextlib.ExitStack() as stack:
             fd = self._held.fd
             try:

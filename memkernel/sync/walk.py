@@ -197,7 +197,8 @@ class Walk:
         if not known.folders.keys() <= folders.keys():
             self._forget_gone_folders(here, folders)
         for name, device in folders.items():
-            self._look_below(here, name, device)
+            if self.complete:
+                self._look_below(here, name, device)
 
     # -- folders ---------------------------------------------------------------------------------------
 
