@@ -2,4 +2,12 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.fix_agent", "tests.fix_docker", "tests.fix_folders", "tests.fix_kernel", "tests.fix_local", "tests.fix_postgres", "tests.fix_sandbox"]
+pytest_plugins = [
+    "tests.fix_agent",
+    "tests.fix_docker",
+    "tests.fix_folders",
+    "tests.fix_kernel",
+    "tests.fix_local",
+    "tests.fix_postgres",
+    "tests.fix_sandbox",
+]
