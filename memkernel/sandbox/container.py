@@ -52,6 +52,7 @@ class ContainerPlace(Place):
         self._ended = threading.Event()
         self._ended.set()
         self._changing = threading.RLock()
+        self._freezing = threading.RLock()  # no command starts while it is frozen: see Engine.execute
 
     @property
     def container_id(self) -> str | None:
@@ -84,7 +85,7 @@ class ContainerPlace(Place):
         self._engine.start(self._container)
         self._watch(self._container)
         try:
-            self._channel = self._engine.execute(self._container, self._helper(str(connection["ip"])))
+            self._channel = self.execute(self._helper(str(connection["ip"])))
             if not self._probed:  # a new kernel of the same sandbox has the same mounts
                 probe.check(self.execute, self._spec.mounts, self._who)
         except SandboxClosedError as error:
@@ -102,7 +103,8 @@ class ContainerPlace(Place):
         """
         if self._container is None:
             raise SandboxClosedError()
-        return self._engine.execute(self._container, argv)
+        with self._freezing:
+            return self._engine.execute(self._container, argv)
 
     # -- its end -----------------------------------------------------------------------------------
 
@@ -123,7 +125,7 @@ class ContainerPlace(Place):
             self._engine.wait(container)
             return outcome.exit_of(self._engine.state(container))
         except SandboxClosedError:
-            return Exit(None, removed=True, detail="its container was removed")
+            return Exit(None, removed=True, detail=outcome.REMOVED)
         except EngineError as error:
             return Exit(None, engine_lost=True, detail=str(error))
         except MemkernelError as error:
@@ -181,18 +183,24 @@ class ContainerPlace(Place):
     @contextmanager
     def frozen(self) -> Generator[None]:
         """While in here nothing in the container runs; where the engine cannot do that, nothing happens."""
+        with self._freezing:
+            container = self._paused()
+            try:
+                yield
+            finally:
+                if container is not None:
+                    with contextlib.suppress(MemkernelError):
+                        self._engine.unpause(container)
+
+    def _paused(self) -> str | None:
         container = self._container
+        if container is None or self._ended.is_set():
+            return None
         try:
-            if container is not None:
-                self._engine.pause(container)
+            self._engine.pause(container)
         except MemkernelError:
-            container = None
-        try:
-            yield
-        finally:
-            if container is not None:
-                with contextlib.suppress(MemkernelError):
-                    self._engine.unpause(container)
+            return None
+        return container
 
 
 def _text(value: object) -> str:

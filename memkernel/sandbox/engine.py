@@ -118,6 +118,8 @@ def _client(address: Address, version: str, timeout_s: float | None) -> APIClien
         tls=tls,
         use_ssh_client=address.host.startswith("ssh://"),
     )
+    # The SDK keeps a connection for each address it ever asked; one of before an engine's restart would fail, once each.
+    client.headers["Connection"] = "close"
     client.trust_env = False  # a proxy of the environment is for the world outside, and .netrc is nobody's business
     return client
 
@@ -234,17 +236,36 @@ class Engine:
         return [(str(one["Id"]), one.get("Labels") or {}) for one in found]
 
     def execute(self, container: str, argv: Sequence[str]) -> ExecChannel:
-        """Start a command in a running container, as its user; the channel to it. The host speaks first."""
+        """Start a command in a running container, as its user; the channel to it. The host speaks first.
+
+        The command has started when this returns. The container may not be paused before: the engine would hold
+        its lock until the frozen start goes on, and neither unpause nor remove nor inspect it (seen in 20.10).
+        """
         with _translated("run a command in the container"):
             made = self._api.exec_create(container, list(argv), stdin=True)
             identity = str(made["Id"])
             stream: Any = self._api.exec_start(identity, socket=True)
-        return ExecChannel(stream, lambda: self._exit_code(identity))
+            channel = ExecChannel(stream, lambda: self._command(identity)["ExitCode"])
+            try:
+                self._await_start(identity)
+            except BaseException:
+                channel.close()
+                raise
+        return channel
 
-    def _exit_code(self, identity: str) -> int | None:
-        with _translated("ask for a command's end"):
-            code: object = self._api.exec_inspect(identity)["ExitCode"]
-        return code if isinstance(code, int) else None
+    def _command(self, identity: str) -> dict[str, Any]:
+        with _translated("inspect a command"):
+            return self._api.exec_inspect(identity)
+
+    def _await_start(self, identity: str) -> None:
+        deadline = time.monotonic() + _CALL_S
+        while True:
+            found = self._command(identity)
+            if found["Pid"] or found["ExitCode"] is not None:
+                return
+            if time.monotonic() > deadline:
+                raise EngineError("the Docker engine did not start a command in the container")
+            time.sleep(0.005)
 
     # -- images and networks -----------------------------------------------------------------------
 

@@ -21,6 +21,8 @@ from memkernel.errors import (
 )
 from memkernel.sandbox.base import Exit
 
+REMOVED: Final = "the sandbox's container was removed"
+
 _Meaning = Callable[[re.Match[str]], MemkernelError]
 
 
@@ -72,8 +74,8 @@ _MEANINGS: Final[tuple[tuple[str, _Meaning], ...]] = (
         _invalid(r"this Docker engine gives at least \g<least> of memory"),
     ),
     # -- the container
-    (r"[Nn]o such container", _closed("the sandbox's container was removed")),
-    (r"[Nn]o such exec instance", _closed("the sandbox's container was removed")),
+    (r"[Nn]o such container", _closed(REMOVED)),
+    (r"[Nn]o such exec instance", _closed(REMOVED)),
     (r"[Cc]ontainer \S+ is not running", _closed("the sandbox's container has ended")),
     (r"[Cc]ontainer \S+ is paused", _engine("the sandbox is paused")),
     (r"removal of container \S+ is already in progress", _closed("the sandbox's container is being removed")),
@@ -217,6 +219,8 @@ def exit_of(state: Mapping[str, Any]) -> Exit:
     `OOMKilled` is set also when only a child was killed for memory and the kernel ended otherwise later on:
     the kernel died of it only if it ended by SIGKILL.
     """
+    if state.get("Status") in ("removing", "dead"):
+        return Exit(None, removed=True, detail=REMOVED)
     code = state.get("ExitCode")
     exit_code = code if isinstance(code, int) else None
     out_of_memory = bool(state.get("OOMKilled")) and exit_code == 128 + 9

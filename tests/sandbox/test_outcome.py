@@ -163,6 +163,12 @@ def test_a_child_that_was_killed_for_memory_is_not_the_kernels_end() -> None:
     assert found.exit_code == 0
 
 
+@pytest.mark.parametrize("status", ["removing", "dead"])
+def test_a_container_that_is_being_removed_did_not_end_by_itself(status: str) -> None:
+    found = exit_of({"Status": status, "ExitCode": 137, "OOMKilled": True, "Error": ""})
+    assert (found.removed, found.out_of_memory) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
