@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from memkernel.handle.connection import Connection as Connection
     from memkernel.handle.connection import connect as connect
     from memkernel.handle.diff import Diff as Diff
+    from memkernel.handle.mounts import read_only as read_only
+    from memkernel.handle.mounts import read_write as read_write
     from memkernel.handle.sandbox import Sandbox as Sandbox
-    from memkernel.handle.sandbox import read_only as read_only
-    from memkernel.handle.sandbox import read_write as read_write
     from memkernel.handle.store import Store as Store
     from memkernel.models import ABSENT as ABSENT
     from memkernel.models import Memory as Memory
@@ -56,8 +56,8 @@ _HOMES = {
     "Sandbox": "handle.sandbox",
     "Store": "handle.store",
     "connect": "handle.connection",
-    "read_only": "handle.sandbox",
-    "read_write": "handle.sandbox",
+    "read_only": "handle.mounts",
+    "read_write": "handle.mounts",
 }
 
 __all__ = [

@@ -147,7 +147,9 @@ def _saved(one: Recovered) -> str:
     stores = one.report.stores
     saved = sum(len(store.created) + len(store.modified) + len(store.deleted) + len(store.merged) for store in stores)
     aside = sum(len(store.conflicts) for store in stores)
-    told = f"{saved:,} changes were saved" if saved else "there was nothing to save"
+    told = (
+        "1 change was saved" if saved == 1 else f"{saved:,} changes were saved" if saved else "nothing was left to save"
+    )
     return f"{told}, {aside:,} put aside" if aside else told
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import memkernel as mk
 from memkernel import errors
-from memkernel.handle.sandbox import Attached
+from memkernel.handle.mounts import Attached
 
 MakeBox = Callable[..., mk.Sandbox]
 

@@ -43,7 +43,7 @@
     │   ├── MountError                              .path
     │   └── SandboxClosedError
     ├── CellFailedError                         .result of a `%%sandbox` cell
-    ├── SyncError                               .report .result; what lies in the mount is kept
+    ├── SyncError                               .report .result
     ├── MemoryToolError                         one sentence that the model can act on
     └── AgentError
         ├── UnsupportedClientError                  .client

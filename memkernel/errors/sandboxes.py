@@ -58,8 +58,9 @@ class SyncError(MemkernelError):
     After a cell or a whole sync `report` is its SyncReport, and `result` the cell's CellResult.
     """
 
-    report: Any = None
-    result: Any = None
+    def __init__(self, message: str, *, hint: str = "", report: Any = None, result: Any = None) -> None:
+        super().__init__(message, hint=hint)
+        self.report, self.result = report, result
 
 
 class SyncConflictError(PreconditionFailedError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -12,67 +11,23 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from memkernel import runtime
 from memkernel.errors import InvalidInputError, SandboxClosedError
+from memkernel.handle.mounts import Attached, MountState, one_connection
 from memkernel.handle.records import Records
 from memkernel.handle.rejected import How, RejectedChange, rejected_changes, settle
 from memkernel.handle.store import Store
 from memkernel.models import (
-    Access,
     Actor,
-    Attachment,
     AttachmentParams,
     CellResult,
     SessionRecord,
     SyncReport,
 )
-from memkernel.render.cells import code
-from memkernel.render.lists import row_of
 from memkernel.runtime import Recovered, RunningSession, Where
 from memkernel.sandbox.base import OutputSink, SandboxStatus
 from memkernel.sync.rejected import RejectedFolder
 
 if TYPE_CHECKING:
-    from memkernel.handle.connection import Connection
     from memkernel.runtime.starting import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """A store as a sandbox mounts it: whether it may be written, and what is said of it to an agent."""
-
-    store: Store
-    access: Access = "read_write"
-    instructions: str | None = None
-
-
-def read_only(store: Store, *, instructions: str | None = None) -> Attached:
-    """For `mk.Sandbox`: mount the store so that nothing in the sandbox can change it."""
-    return Attached(store, "read_only", instructions)
-
-
-def read_write(store: Store, *, instructions: str | None = None) -> Attached:
-    """For `mk.Sandbox`: mount the store writable, which is the default, with instructions for an agent."""
-    return Attached(store, "read_write", instructions)
-
-
-@dataclass(frozen=True, slots=True)
-class MountState:
-    """A mounted store. `local` and `remote` count the paths that the next sync would save and pull."""
-
-    store: Store
-    attachment: Attachment
-    local: int
-    remote: int
-
-
-@row_of.register
-def _(record: MountState) -> Mapping[str, object]:
-    return {
-        "store": record.store.slug,
-        "folder": code(record.attachment.mount_path),
-        "access": record.attachment.access,
-        "to save": record.local,
-        "to bring": record.remote,
-    }
 
 
 class Sandbox:
@@ -130,7 +85,7 @@ class Sandbox:
             MountError: one of `files` is not there.
         """
         self.stores = tuple(one if isinstance(one, Attached) else Attached(one) for one in stores)
-        connection = _one_connection(self.stores)
+        connection = one_connection(self.stores)
         self._database = connection.database
         self._request = runtime.make_request(
             [AttachmentParams(one.store.id, one.access, one.instructions) for one in self.stores],
@@ -436,20 +391,3 @@ def open_sandboxes() -> list[Sandbox]:
     """The sandboxes of this process that were started and not stopped, oldest first."""
     _started[:] = [box for box in _started if box.is_open]
     return list(_started)
-
-
-def _one_connection(stores: Sequence[Attached]) -> Connection:
-    """The connection that all stores come from.
-
-    Raises:
-        InvalidInputError: there is no store, something is none, or they come from several databases.
-    """
-    if not stores:
-        raise InvalidInputError("a sandbox needs a memory store", hint="`mk.Sandbox(store)`, `%%sandbox --store NAME`.")
-    for one in stores:
-        if not isinstance(one.store, Store):  # pyright: ignore[reportUnnecessaryIsInstance]  # a notebook passes anything
-            raise InvalidInputError(f"{one.store!r} is no memory store", hint='`mk.connect().store("NAME")` is one.')
-    first = stores[0].store.connection
-    if any(one.store.connection.database is not first.database for one in stores):
-        raise InvalidInputError("the stores of one sandbox must come from one connection")
-    return first

@@ -62,9 +62,8 @@ def raise_what_is_wrong(report: SyncReport, result: CellResult | None = None) ->
 def trouble_error(store: StoreReport, report: SyncReport, result: CellResult | None = None) -> SyncError:
     """The error of a store that could not be synced; its cause is the trouble."""
     hint = getattr(store.trouble, "hint", "")
-    error = SyncError(f"{store.mount_path} is not synced: {store.trouble}", hint=f"{hint} {_KEPT}".strip())
-    error.report, error.result = report, result
-    return error
+    text = f"{store.mount_path} is not synced: {store.trouble}"
+    return SyncError(text, hint=f"{hint} {_KEPT}".strip(), report=report, result=result)
 
 
 def conflicting_paths(stores: Sequence[StoreReport]) -> list[str]:

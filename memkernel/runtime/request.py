@@ -72,6 +72,11 @@ def make_request(
         raise InvalidInputError(f"{len(attachments)} stores are too many for one sandbox; the limit is {most}")
     if level is not None and (kind != "local" or level not in (1, 2)):
         raise InvalidInputError(f"level is {level!r}; it is 1 or 2, and only a local sandbox has one")
+    if kind == "local" and (image is not None or packages or network != "none"):
+        raise InvalidInputError(
+            "a local sandbox has no image, packages or network of its own: it is this Python on this machine",
+            hint='Leave them out, or use `backend="docker"`.',
+        )
     if isinstance(packages, str):
         raise InvalidInputError(f"packages is {packages!r}; it is a list of requirements")
     variables = environment or {}

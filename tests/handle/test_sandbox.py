@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from memkernel import errors
 from memkernel.handle.records import Records
 from memkernel.handle.sandbox import Sandbox, open_sandboxes
 from memkernel.models import CellResult, StoreReport, SyncReport
+from memkernel.store.sessions import Sessions
 from tests.fix_sandbox import MakeBox
 
 MOUNT = "/mnt/memory/team-notes"
@@ -154,8 +155,8 @@ def test_a_sandbox_says_what_it_is(notes: mk.Store, boxes: MakeBox) -> None:
 def test_a_start_that_is_asked_for_by_many_threads_is_one(notes: mk.Store) -> None:
     box = mk.Sandbox(notes, backend="local")
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda number: box.run(f"{number} + 1").result, range(16)))
-    assert results == [str(number + 1) for number in range(16)]
+        cells = [pool.submit(box.run, f"{number} + 1") for number in range(16)]
+    assert [cell.result().result for cell in cells] == [str(number + 1) for number in range(16)]
     assert len(notes.connection.database.sessions.list().data) == 1
     box.stop()
 
@@ -177,8 +178,8 @@ def test_cells_of_many_threads_run_one_after_another_and_all_is_saved(local: San
         "open('{0}/{1}', 'w').write('{1}')\ntime.sleep(0.02)\nbusy -= 1"
     )
     with ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda number: local.run(code.format(MOUNT, number)), range(24)))
-    assert [result.status for result in results] == ["ok"] * 24
+        cells = [pool.submit(local.run, code.format(MOUNT, number)) for number in range(24)]
+    assert [cell.result().status for cell in cells] == ["ok"] * 24
     assert texts(notes) == {f"/{number}": str(number) for number in range(24)}
 
 
@@ -237,7 +238,7 @@ def test_a_keyboard_interrupt_at_any_moment_loses_nothing(local: Sandbox, notes:
 
 
 @contextlib.contextmanager
-def _interrupted_after(seconds: float) -> Iterator[None]:
+def _interrupted_after(seconds: float) -> Generator[None]:
     """A KeyboardInterrupt after this time, unless that is over before."""
 
     def interrupt(*_: object) -> None:
@@ -388,23 +389,22 @@ def test_a_store_in_use_is_not_dropped_and_after_the_end_it_is(local: Sandbox, n
     notes.drop()
 
 
-Change = Callable[[mk.Store, str], object]
+def _delete(sessions: Sessions, session_id: str) -> None:
+    sessions.delete(session_id)
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        lambda notes, session: notes.connection.database.sessions.delete(session),
-        lambda notes, session: notes.connection.database.sessions.update(session, status="terminated"),
-    ],
-    ids=["deleted", "ended"],
-)
+def _end(sessions: Sessions, session_id: str) -> None:
+    sessions.update(session_id, status="terminated")
+
+
+@pytest.mark.parametrize("end", [_delete, _end], ids=["deleted", "ended"])
 def test_what_a_session_wrote_after_its_end_is_put_aside(
-    local: Sandbox, notes: mk.Store, end: Change, sandbox_home: Path
+    local: Sandbox, notes: mk.Store, end: Callable[[Sessions, str], None], sandbox_home: Path
 ) -> None:
+    sessions = notes.connection.database.sessions
     notes.write("/kept.md", "kept")
     with pytest.raises(errors.SyncError) as caught:
-        local.bash(f"echo ready; sleep 0.3; echo b > {MOUNT}/b.md", on_output=lambda _: end(notes, local.id) and None)
+        local.bash(f"echo ready; sleep 0.3; echo b > {MOUNT}/b.md", on_output=lambda _: end(sessions, local.id))
     assert caught.value.result.status == "ok"
     with pytest.raises(errors.SyncError):
         local.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,3 +26,15 @@ def launch(dsn: str, sandbox_home: Path) -> Iterator[Launch]:
     yield start
     for process in started:
         process.close()
+
+
+@pytest.fixture
+def no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """DOCKER_HOST names a socket where nobody is.
+
+    The SDK leaves the socket of a failed connection to the garbage collector: a test ignores that by its mark.
+    """
+    path = tmp_path / "nothing.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    yield path
+    gc.collect()

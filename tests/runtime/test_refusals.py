@@ -30,19 +30,17 @@ def _nothing_is_left(docker_engine: Engine, sandbox_connection: mk.Connection, s
         assert docker_engine.labelled(f"org.memkernel.installation={installation.read_text().strip()}") == []
 
 
-# The SDK leaves the socket of a failed connection to the garbage collector.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see no_engine
 def test_no_engine_is_told_in_under_a_second_with_the_way_out(
-    *, dsn: str, notes: mk.Store, boxes: MakeBox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    *, dsn: str, notes: mk.Store, boxes: MakeBox, no_engine: Path
 ) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
     with mk.connect(dsn) as connection:
         begun = time.monotonic()
         with pytest.raises(errors.EngineNotFoundError) as caught:
             boxes(connection.store(notes.id))
         assert time.monotonic() - begun < 1
     assert "--backend local" in caught.value.hint
-    assert "nothing.sock" in str(caught.value)
+    assert str(no_engine) in str(caught.value)
 
 
 def test_an_unknown_image_is_told_by_its_name(notes: mk.Store, boxes: MakeBox) -> None:
@@ -150,6 +148,12 @@ def test_a_value_that_is_none_is_refused_by_its_name(notes: mk.Store, boxes: Mak
     with pytest.raises((errors.InvalidInputError, errors.MountError)) as caught:
         boxes(notes, **{option: value})
     assert str(caught.value)
+
+
+@pytest.mark.parametrize("option", [{"image": "x"}, {"packages": ["pandas"]}, {"network": "bridge"}])
+def test_what_a_local_sandbox_cannot_have(notes: mk.Store, option: dict[str, Any]) -> None:
+    with pytest.raises(errors.InvalidInputError, match="a local sandbox has no image"):
+        mk.Sandbox(notes, backend="local", **option)
 
 
 def test_a_network_that_is_not_there(notes: mk.Store, boxes: MakeBox) -> None:
