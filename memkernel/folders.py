@@ -57,7 +57,7 @@ class HeldFolder:
     """A folder that is held open, so that another one in its place is noticed (its inode cannot be used again)."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path.absolute()
         self.fd = open_folder(path)
         status = os.fstat(self.fd)
         self.device = status.st_dev
@@ -226,8 +226,15 @@ def remove_tree(path: Path) -> None:
         OSError: something cannot be removed: it is somebody else's, another file system is mounted inside, or others
             fill the folder as fast as it is emptied.
     """
-    with contextlib.suppress(FileNotFoundError), opened(path.parent) as parent:
+    try:
+        # What is above may lead through links: it is not others who write there.
+        parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
         remove_entry(path.name, dir_fd=parent)
+    finally:
+        os.close(parent)
 
 
 def remove_entry(name: str, *, dir_fd: int) -> None:

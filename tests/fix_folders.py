@@ -22,12 +22,16 @@ KINDS = ["disk", *(["memory"] if MEMORY.is_dir() else [])]
 ACCOUNTS = ["oneself", *(["ordinary"] if os.geteuid() == 0 else [])]
 
 
+def on_disk() -> Path:
+    """Where temporary folders can be made on a disk."""
+    places = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.home()]
+    return next(place for place in places if filesystem_of(place.resolve()) != "tmpfs")
+
+
 @pytest.fixture
 def disk() -> Iterator[Path]:
     """An empty folder on a disk whose times tell of every change; `tempfile`'s own may be in memory."""
-    places = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.home()]
-    place = next(place for place in places if filesystem_of(place.resolve()) != "tmpfs")
-    with _made(place) as folder:
+    with _made(on_disk()) as folder:
         yield folder
 
 

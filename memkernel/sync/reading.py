@@ -96,8 +96,7 @@ def _read_open(fd: int, limit_bytes: int, flush: Callable[[int], None]) -> FileR
     if reason is not None:
         raise Unreadable(reason, before)
     flush(fd)
-    # One byte more than there should be: a file that grows is noticed.
-    content = _read_all(fd, before.st_size + 1)
+    content = _read_all(fd, before.st_size)
     after = os.fstat(fd)
     if stamp(before) != stamp(after) or len(content) != after.st_size:
         return None
@@ -105,7 +104,7 @@ def _read_open(fd: int, limit_bytes: int, flush: Callable[[int], None]) -> FileR
 
 
 def _read_all(fd: int, size_bytes: int) -> bytes:
-    content = os.read(fd, size_bytes)
+    content = os.read(fd, size_bytes + 1)  # one byte more than there should be: a file that grows is noticed
     while len(content) < size_bytes:
         more = os.read(fd, size_bytes - len(content))
         if not more:

@@ -68,7 +68,7 @@ class Scanner:
             self._held = HeldFolder(folder)
         except OSError as error:
             raise SyncError(f"{folder} cannot be synced: {error.strerror}") from None
-        self._stamps_tell = filesystem_of(folder) not in _BLIND_TO_MAPPINGS
+        self._stamps_tell = filesystem_of(folder.resolve()) not in _BLIND_TO_MAPPINGS
         self._known = Known()
         self._was_told = False
         self._last: Scan | None = None

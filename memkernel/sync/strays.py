@@ -12,10 +12,9 @@ _PROBE_PREFIX: Final = "/.memkernel-probe-"  # a sandbox's own, at its start
 
 _STRAY: Final = re.compile(
     r"4913"  # vim tries whether it can write
-    r"|\..*\.sw[a-z]"  # vim and nano
+    r"|\.(?:.*\.)?sw[a-z]"  # vim and nano
     r"|.+~"  # backups of vim and Emacs
     r"|#.+#|\.#.+"  # Emacs: autosave and lock
-    r"|sed[A-Za-z0-9]{6}"  # sed -i
     r"|.+___jb_(?:tmp|old)___"  # JetBrains
     r"|\.goutputstream-[A-Z0-9]{6}"  # GTK
     r"|\.~lock\..+#"  # LibreOffice

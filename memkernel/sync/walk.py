@@ -256,6 +256,9 @@ class Walk:
         self.changed |= self._take(path, read)
 
     def _take(self, path: str, read: FileRead) -> bool:
+        known = self._known.files.get(path)
+        if known is not None and known.sha256 == read.sha256:
+            return False
         try:
             content.encode(read.content, self._max_file_bytes)
         except InvalidContentError as error:

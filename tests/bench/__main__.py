@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench import bench_diff, bench_load_ext, bench_store, bench_tool
+from tests.bench import bench_diff, bench_load_ext, bench_scan, bench_store, bench_tool
 
 Result = dict[str, Any]
 
@@ -20,6 +20,7 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "store": bench_store.run,
     "diff": bench_diff.run,
     "load_ext": bench_load_ext.run,
+    "scan": bench_scan.run,
 }
 
 

@@ -162,6 +162,14 @@ def test_a_link_or_a_file_is_removed_itself(roomy: Path) -> None:
     assert (roomy / "kept" / "file").read_text() == "x"
 
 
+def test_what_is_above_a_tree_may_be_a_link(roomy: Path) -> None:
+    (roomy / "real" / "tree").mkdir(parents=True)
+    (roomy / "link").symlink_to("real")
+    remove_tree(roomy / "link" / "tree")
+    assert list((roomy / "real").iterdir()) == []
+    remove_tree(roomy / "missing" / "tree")
+
+
 _SWAPPER = """
 import ctypes, os, sys
 top, outside = sys.argv[1:]
