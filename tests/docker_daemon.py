@@ -36,6 +36,7 @@ INSTALLATION: Final = "memkernel-tests"
 APART: Final = ("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false")
 """For an engine beside another: it leaves the machine's network alone."""
 
+_WITH_SUBORDINATE: Final = 'for ids in /etc/subuid /etc/subgid; do mount --bind "$0" $ids || exit; done; exec "$@"'
 _SYSTEM_CONTAINERD: Final = Path("/run/containerd/containerd.sock")
 _START_S: Final = 60.0
 _PR_SET_PDEATHSIG: Final = 1
@@ -47,10 +48,15 @@ class Daemon:
     So nothing of another one stands in its way: no stale pid file, no half-dead service, no leftovers.
     """
 
-    def __init__(self, data_root: Path | None = None, flags: tuple[str, ...] = ()) -> None:
+    def __init__(self, data_root: Path | None = None, flags: tuple[str, ...] = (), subordinate: str = "") -> None:
+        """`subordinate` stands in place of /etc/subuid and /etc/subgid, for this engine alone."""
         self.directory = Path(tempfile.mkdtemp(prefix="mk-docker-", dir="/run"))  # short: sockets lie in it
         self._data_root = data_root or self.directory / "data"
         self._flags = flags
+        self._wrapper: list[str] = []
+        if subordinate:
+            (self.directory / "subordinate").write_text(subordinate)
+            self._wrapper = ["unshare", "--mount", "sh", "-c", _WITH_SUBORDINATE, str(self.directory / "subordinate")]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -75,7 +81,7 @@ class Daemon:
         command += [f"--data-root={self._data_root}", f"--containerd-namespace={own.name}"]
         with (own / "log").open("ab") as log:
             self._process = subprocess.Popen[bytes](
-                [*command, *self._flags],
+                [*self._wrapper, *command, *self._flags],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -99,6 +105,8 @@ class Daemon:
             self._process.send_signal(how)
             self._process.wait(_START_S)
             self._process = None
+            # Its containerd died with it. Where nobody reaps that, the next dockerd would wait for it.
+            (self.directory / "exec" / "containerd" / "containerd.pid").unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Stop it with all its containers and leave nothing behind but a data root that was given."""

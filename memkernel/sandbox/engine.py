@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import socket
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -18,7 +20,7 @@ from memkernel.sandbox.channel import ExecChannel
 if TYPE_CHECKING:
     from docker import APIClient
 
-_FIND_S: Final = 0.9
+_FIND_S: Final = 0.7
 """No engine is said in under a second, wherever it was looked for."""
 _CALL_S: Final = 60.0
 _STABLE: Final = "1.24"
@@ -79,16 +81,32 @@ def find_engine(settings: Settings, host: str | None = None) -> Engine:
         EngineError: one does, and does not speak the API version that is asked for.
         InvalidInputError: an address or version that is none.
     """
+    importlib.import_module("docker")  # a part of the second, where it is the first time, and not of the engine's time
+
     tried: list[str] = []
     deadline = time.monotonic() + _FIND_S
     for address in addresses(settings, host):
         try:
-            version = settings.docker_api_version or _served_version(address, max(0.1, deadline - time.monotonic()))
+            left = max(0.1, deadline - time.monotonic())
+            _reach(address, left)
+            served = _served_version(address, left)
         except Exception as error:  # the SDK lets errors of several libraries through
             tried.append(f"{address}: {outcome.connection_trouble(error)}")
             continue
-        return Engine(address, version)
+        return Engine(address, settings.docker_api_version or served)
     raise EngineNotFoundError(tried)
+
+
+def _reach(address: Address, timeout_s: float) -> None:
+    """Connect to a unix socket and hang up: where that fails, the SDK would leave a socket open.
+
+    Raises:
+        OSError: nobody listens there.
+    """
+    if address.socket is not None:
+        with socket.socket(socket.AF_UNIX) as trial:
+            trial.settimeout(timeout_s)
+            trial.connect(str(address.socket))
 
 
 def _served_version(address: Address, timeout_s: float) -> str:
@@ -118,7 +136,7 @@ def _client(address: Address, version: str, timeout_s: float | None) -> APIClien
         tls=tls,
         use_ssh_client=address.host.startswith("ssh://"),
     )
-    # The SDK keeps a connection for each address it ever asked; one of before an engine's restart would fail, once each.
+    # The SDK keeps a connection for each address it ever asked; after an engine's restart each would fail once.
     client.headers["Connection"] = "close"
     client.trust_env = False  # a proxy of the environment is for the world outside, and .netrc is nobody's business
     return client
@@ -155,9 +173,15 @@ class Engine:
     def info(self) -> EngineInfo:
         """What it says of itself, asked once."""
         if self._info is None:
-            with _translated("describe itself"):
+            with self._asking("describe itself"):
                 self._info = EngineInfo.read(self._api.info())
         return self._info
+
+    @contextmanager
+    def _asking(self, doing: str, *, image: str = "") -> Generator[None]:
+        with _translated(doing, image=image):
+            _reach(self.address, _CALL_S)
+            yield
 
     # -- containers --------------------------------------------------------------------------------
 
@@ -165,7 +189,7 @@ class Engine:
         """Create a container from the API's own body, under the first name that is free (fault 41); its id."""
         while True:
             try:
-                with _translated("create the container"):
+                with self._asking("create the container"):
                     created = self._api.create_container_from_config(dict(config), next(names))
                     return str(created["Id"])
             except EngineError as error:
@@ -174,13 +198,13 @@ class Engine:
 
     def start(self, container: str) -> None:
         """Start it."""
-        with _translated("start the container"):
+        with self._asking("start the container"):
             self._api.start(container)
 
     def kill(self, container: str) -> None:
         """End all that runs in it at once; nothing where it has ended or is gone."""
         try:
-            with _translated("end the container"):
+            with self._asking("end the container"):
                 self._api.kill(container)
         except SandboxClosedError:
             return
@@ -188,19 +212,19 @@ class Engine:
     def remove(self, container: str) -> None:
         """Remove it, running or not, with its anonymous volumes; nothing where it is gone."""
         try:
-            with _translated("remove the container"):
+            with self._asking("remove the container"):
                 self._api.remove_container(container, v=True, force=True)
         except SandboxClosedError:
             return
 
     def pause(self, container: str) -> None:
         """Stop the clock for all that runs in it."""
-        with _translated("pause the container"):
+        with self._asking("pause the container"):
             self._api.pause(container)
 
     def unpause(self, container: str) -> None:
         """Let it run on."""
-        with _translated("unpause the container"):
+        with self._asking("unpause the container"):
             self._api.unpause(container)
 
     def state(self, container: str) -> dict[str, Any]:
@@ -209,29 +233,29 @@ class Engine:
 
     def inspect(self, container: str) -> dict[str, Any]:
         """All that the engine knows of it."""
-        with _translated("inspect the container"):
+        with self._asking("inspect the container"):
             return self._api.inspect_container(container)
 
     def wait(self, container: str) -> None:
         """Block until it does not run any more."""
-        with _translated("wait for the container"), closing(_client(self.address, self.version, None)) as client:
+        with self._asking("wait for the container"), closing(_client(self.address, self.version, None)) as client:
             client.wait(container)
 
     def logs(self, container: str, lines: int = 100) -> str:
         """The last lines that its main process wrote."""
-        with _translated("show the container's log"):
+        with self._asking("show the container's log"):
             return cast("bytes", self._api.logs(container, tail=lines)).decode(errors="replace")
 
     def ran_out_of_memory(self, container: str, since: float) -> bool:
         """Whether anything in it was killed for memory since that moment (Unix time); works while it runs."""
         window = {"since": int(since), "until": f"{time.time():.9f}"}
-        with _translated("list the container's events"):
+        with self._asking("list the container's events"):
             events = self._api.events(**window, filters={"container": container, "event": "oom"}, decode=True)
             return any(True for _ in events)
 
     def labelled(self, *labels: str) -> list[tuple[str, Mapping[str, str]]]:
         """The containers, running or not, that have all the labels (`NAME=VALUE`): id and labels of each."""
-        with _translated("list containers"):
+        with self._asking("list containers"):
             found: list[dict[str, Any]] = self._api.containers(all=True, filters={"label": list(labels)})
         return [(str(one["Id"]), one.get("Labels") or {}) for one in found]
 
@@ -241,7 +265,7 @@ class Engine:
         The command has started when this returns. The container may not be paused before: the engine would hold
         its lock until the frozen start goes on, and neither unpause nor remove nor inspect it (seen in 20.10).
         """
-        with _translated("run a command in the container"):
+        with self._asking("run a command in the container"):
             made = self._api.exec_create(container, list(argv), stdin=True)
             identity = str(made["Id"])
             stream: Any = self._api.exec_start(identity, socket=True)
@@ -254,7 +278,7 @@ class Engine:
         return channel
 
     def _command(self, identity: str) -> dict[str, Any]:
-        with _translated("inspect a command"):
+        with self._asking("inspect a command"):
             return self._api.exec_inspect(identity)
 
     def _await_start(self, identity: str) -> None:
@@ -280,7 +304,7 @@ class Engine:
     def _found(self, doing: str, ask: Callable[[], Any], *, image: str = "") -> dict[str, Any] | None:
         from docker.errors import NotFound
 
-        with _translated(doing, image=image):
+        with self._asking(doing, image=image):
             try:
                 return ask()
             except NotFound:
@@ -289,14 +313,14 @@ class Engine:
     def pull(self, name: str) -> Iterator[dict[str, Any]]:
         """Fetch an image from its registry; the engine's events."""
         repository, tag = _split(name)
-        with _translated(f"pull {name}", image=name):
+        with self._asking(f"pull {name}", image=name):
             yield from self._api.pull(repository, tag, stream=True, decode=True)
 
     def build(
         self, context: IO[bytes], tag: str, *, arguments: Mapping[str, str], network: str | None
     ) -> Iterator[dict[str, Any]]:
         """Build an image from a tar of its context; the engine's events. The tag is there only once all is built."""
-        with _translated("build the image", image=tag):
+        with self._asking("build the image", image=tag):
             events = self._api.build(
                 fileobj=context,
                 custom_context=True,
