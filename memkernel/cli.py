@@ -111,9 +111,9 @@ def _look_at(dsn: str) -> cluster.Finding:
 
 def _sandboxes(settings: Settings) -> cluster.Finding:
     """Whether a Docker engine answers. Without one there is `--backend local`: nothing is in the way."""
-    from memkernel.runtime.backends import engine_of
-
     try:
+        from memkernel.runtime.backends import engine_of
+
         with closing(engine_of(settings)) as engine:
             limits = f"; it does not limit {', '.join(engine.info.unlimited)}" if engine.info.unlimited else ""
             text = f"Docker {engine.info.version}, {engine.info.kind}, at {engine.address}{limits}"
@@ -124,12 +124,12 @@ def _sandboxes(settings: Settings) -> cluster.Finding:
 
 def _leftovers(settings: Settings) -> list[cluster.Finding]:
     """What sandboxes left whose process is gone; it is saved now (SANDBOX.md, Decision 17)."""
-    from memkernel import runtime
-
-    home = runtime.Home.of(settings.home)
-    if not runtime.dead_sessions(home):
-        return []
     try:
+        from memkernel import runtime
+
+        home = runtime.Home.of(settings.home)
+        if not runtime.dead_sessions(home):
+            return []
         with _connected(settings) as (database, line):
             return [_recovery(one) for one in runtime.recover(database, line, settings, home)]
     except MemkernelError as error:

@@ -117,7 +117,7 @@ class Sandbox:
             }
         )
         self._where = Where.of(connection.database, connection.line, connection.settings)
-        self._rejected = RejectedFolder(self._where.home.rejected)
+        self._rejected = RejectedFolder.of(self._where.home.directory)
         self._starting = threading.Lock()
         self._session: RunningSession | None = None
         self.name = self._request.title

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from memkernel import paths
+from memkernel.cluster import home_directory
 from memkernel.errors import InvalidInputError, MemoryNotFoundError, VersionNotFoundError
 from memkernel.handle.diff import Diff
 from memkernel.handle.records import Records
@@ -313,10 +314,9 @@ class Store:
         self._put_aside().erase(self.id)
 
     def _put_aside(self) -> RejectedFolder:
-        from memkernel.runtime.homes import Home
         from memkernel.sync.rejected import RejectedFolder
 
-        return RejectedFolder(Home.of(self.connection.settings.home).rejected)
+        return RejectedFolder.of(home_directory(self.connection.settings.home))
 
     def memory_tool(self, **options: Unpack[MemoryToolOptions]) -> MemoryTool:
         """The tool `memory_20250818` on this store, for the official SDK's tool runner (CONTRACT 0.3, row 20).

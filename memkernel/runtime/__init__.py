@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
+from memkernel.errors import SandboxError
+
+if sys.platform == "win32":
+    raise SandboxError("sandboxes need Linux or macOS", hint="Use the Windows Subsystem for Linux.")
+
 from memkernel.runtime.ending import end_session, unended_sessions
 from memkernel.runtime.folders import dead_sessions
 from memkernel.runtime.homes import Home

@@ -17,7 +17,7 @@ def unended_sessions(database: Database, home: Home) -> list[tuple[SessionRecord
 
 def _state(record: SessionRecord, home: Home) -> str:
     note = folders.read_note(home.sessions / record.id)
-    if note is not None and note.host == folders.host_name():
+    if note is not None and folders.is_here(home, note):
         return f"runs in process {note.pid}" if folders.is_alive(home, record.id) else "its process is gone"
     host = record.metadata.get("host")
     return f"on {host}" if host and host != folders.host_name() else "has no sandbox here"
@@ -43,7 +43,8 @@ def end_session(
     record = database.sessions.retrieve(session_id)
     if folders.is_alive(home, record.id):
         raise SandboxError(_alive(record, home), hint="`%sandbox stop` there ends it, and saves all before.")
-    if folders.read_note(home.sessions / record.id) is not None:
+    note = folders.read_note(home.sessions / record.id)
+    if note is not None and folders.is_here(home, note):
         remove_containers(settings, home)
         ended = recover_one(database, database_line, home, record.id)
         if ended is not None and not ended.trouble:

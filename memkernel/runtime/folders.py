@@ -199,8 +199,7 @@ def notes(home: Home) -> Iterator[Note]:
 
 def dead_sessions(home: Home) -> list[str]:
     """The sessions of this machine whose process is gone."""
-    here = host_name()
-    return [note.session_id for note in notes(home) if note.host == here and not is_alive(home, note.session_id)]
+    return [note.session_id for note in notes(home) if is_here(home, note) and not is_alive(home, note.session_id)]
 
 
 def read_note(path: Path) -> Note | None:
@@ -214,13 +213,18 @@ def _parsed_note(path: Path) -> Note | None:
         found: dict[str, Any] = json.loads((path / "session.json").read_bytes())
         owner = found.pop("owner")
         note = Note(**found, owner=None if owner is None else (int(owner[0]), int(owner[1])))
-    except (OSError, ValueError, TypeError, KeyError, IndexError):
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, IndexError):
         return None
     return note if note.format == FORMAT else None
 
 
+def is_here(home: Home, note: Note) -> bool:
+    """Whether a session runs, or ran, on this machine. A machine's name may change, where a home is its own."""
+    return note.host == host_name() or not home.is_shared
+
+
 def host_name() -> str:
-    """The machine's name: a home may be shared by several, and only one of them has the mounts."""
+    """The machine's name."""
     return socket.gethostname()
 
 

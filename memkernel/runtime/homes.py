@@ -46,11 +46,6 @@ class Home:
         """Holds a folder for each session that runs, or whose end nobody saw."""
         return self.directory / "sessions"
 
-    @property
-    def rejected(self) -> Path:
-        """Holds the texts that were put aside."""
-        return self.directory / "rejected"
-
     def prepare(self) -> None:
         """Make the folder of the sessions.
 
@@ -58,6 +53,11 @@ class Home:
             MountError: it cannot be made, or is another user's.
         """
         make_private(self.sessions)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it lies on a disk that other machines may have, too."""
+        return bool(warnings_for(self.directory))
 
     @property
     def is_known(self) -> bool:
@@ -105,7 +105,7 @@ def make_private(path: Path) -> None:
 def place_of_mounts(home: Home, session_id: str, needed_bytes: int) -> Path:
     """Where a session's mounts go: into its folder, or onto a memory file system that has room for them."""
     own = home.sessions / session_id
-    return _memory_disk(session_id, needed_bytes) or own if warnings_for(home.directory) else own
+    return (_memory_disk(session_id, needed_bytes) or own) if home.is_shared else own
 
 
 def _memory_disk(session_id: str, needed_bytes: int) -> Path | None:

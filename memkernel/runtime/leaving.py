@@ -45,10 +45,13 @@ def stop_all(pid: int) -> None:
     if os.getpid() != pid:  # a forked child ends; its parent's sandboxes live on
         return
     for session in open_sessions():
+        name = session.record.title or session.record.id
         try:
             session.stop()
         except MemkernelError as error:
-            print("\n".join([f"sandbox {session.record.title or session.record.id}:", *error.lines()]), file=sys.stderr)
+            print("\n".join([f"sandbox {name}:", *error.lines()]), file=sys.stderr)
+        except Exception as error:  # one that fails must not keep the others from being saved
+            print(f"sandbox {name}: {error!r}", file=sys.stderr)
 
 
 os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))

@@ -35,13 +35,13 @@ class Recovered:
 def recover(database: Database, database_line: str, settings: Settings, home: Home) -> list[Recovered]:
     """End the dead sessions of this machine and database, and save what they left. Raises nothing of theirs."""
     folders.sweep(home)
-    RejectedFolder(home.rejected).expire()
+    RejectedFolder.of(home.directory).expire()
     if home.is_known:
         remove_containers(settings, home)
     found: list[Recovered] = []
     _end_bodiless(database, home)
     for note in folders.notes(home):
-        if note.host == folders.host_name():
+        if folders.is_here(home, note):
             ended = recover_one(database, database_line, home, note.session_id)
             found += [] if ended is None else [ended]
     return found
@@ -91,7 +91,7 @@ def recover_one(database: Database, database_line: str, home: Home, session_id: 
     if folder is None:
         return None
     try:
-        return _end(database, database_line, folder, RejectedFolder(home.rejected))
+        return _end(database, database_line, folder, RejectedFolder.of(home.directory))
     except (MemkernelError, OSError) as error:
         return Recovered(session_id, None, SyncReport(), str(error))
     finally:

@@ -77,8 +77,11 @@ def make_request(
             "a local sandbox has no image, packages or network of its own: it is this Python on this machine",
             hint='Leave them out, or use `backend="docker"`.',
         )
-    if isinstance(packages, str):
+    if isinstance(packages, str) or not isinstance(packages, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]  # a notebook passes anything
         raise InvalidInputError(f"packages is {packages!r}; it is a list of requirements")
+    for name, mapping in (("files", files or {}), ("environment", environment or {})):
+        if not isinstance(mapping, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # as above
+            raise InvalidInputError(f"{name} is {mapping!r}; it is a dict")
     variables = environment or {}
     _check_texts("title", title)
     _check_texts("network", network)
@@ -152,6 +155,9 @@ def _limits(memory: str | int, cpus: float, pids: int) -> SandboxLimits:
 
 
 def _file(target: str, source: str | PathLike[str]) -> Mount:
+    _check_texts("files", target)
+    if not isinstance(source, str | PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # as above
+        raise InvalidInputError(f"files: {source!r} is no path")
     try:
         return Mount(Path(source).expanduser().resolve(strict=True), target, read_only=True, memory=False)
     except (OSError, RuntimeError, ValueError) as error:

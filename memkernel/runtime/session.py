@@ -178,7 +178,10 @@ class RunningSession:
         with self._turns.turn_if_free() as free:
             if not free or self._closed or not self._is_mine:
                 return
-            report = self._sync(self.request.on_conflict)
+            try:
+                report = self._sync(self.request.on_conflict)
+            except Exception:  # whatever it is, the next cell of the sandbox meets it, and tells
+                return
             self._remember(report)
             done.append(report)
 

@@ -128,7 +128,7 @@ def _on_disk(
             folder=folder,
             backend=backend,
             mounts=filled,
-            rejected=RejectedFolder(where.home.rejected),
+            rejected=RejectedFolder.of(where.home.directory),
             provider=provider,
         )
 
@@ -144,7 +144,7 @@ def _mount_sync(
     owner = folder.note.owner
     assert owner is not None, "the note says whose the files are"
     places = folder.make_mount(attachment.slug, owner)
-    rejected = RejectedFolder(where.home.rejected)
+    rejected = RejectedFolder.of(where.home.directory)
     return MountSync(where.database, record.id, attachment, places, rejected, owner=owner, enforced=enforced)
 
 

@@ -96,6 +96,11 @@ class RejectedFolder:
         """Nothing is made yet: that happens with the first change that is put here."""
         self.directory = directory
 
+    @classmethod
+    def of(cls, home: Path) -> RejectedFolder:
+        """The one of an installation, by its MEMKERNEL_HOME."""
+        return cls(home / "rejected")
+
     def put(self, *records: RejectedRecord) -> None:
         """Keep them; once this returns they survive a crash.
 

@@ -15,7 +15,7 @@ import pytest
 import memkernel as mk
 from memkernel import runtime
 from memkernel.models import Actor
-from memkernel.runtime import Home, Recovered, leaving
+from memkernel.runtime import Home, Recovered, homes, leaving
 from memkernel.sandbox.engine import Engine
 from tests.fix_sandbox import MakeBox
 from tests.runtime.conftest import Launch
@@ -180,7 +180,7 @@ def test_a_memory_file_system_that_was_emptied_is_no_deletion(
 
 
 def test_sessions_of_another_machine_or_database_are_left_alone(
-    launch: Launch, notes: mk.Store, sandbox_home: Path
+    launch: Launch, notes: mk.Store, sandbox_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = launch("local")
     session = process.start()
@@ -188,12 +188,18 @@ def test_sessions_of_another_machine_or_database_are_left_alone(
     note = sandbox_home / "sessions" / session / "session.json"
     told = json.loads(note.read_text())
     note.write_text(json.dumps(told | {"host": "elsewhere"}))
-    assert recover(notes, sandbox_home) == []
+    with monkeypatch.context() as on_a_network:
+        on_a_network.setattr(homes, "warnings_for", _shared)
+        assert recover(notes, sandbox_home) == []
     assert folders(sandbox_home) == [session]
     note.write_text(json.dumps(told | {"database": "another"}))
     notes.connection.database.sessions.delete(session)
     assert recover(notes, sandbox_home) == []
     assert folders(sandbox_home) == [session]
+
+
+def _shared(directory: Path) -> tuple[str, ...]:
+    return (f"{directory} is shared",)
 
 
 # -- an orderly end --------------------------------------------------------------------------------
