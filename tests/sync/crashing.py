@@ -40,7 +40,7 @@ class Steps:
         self.count += 1
 
     def watch(self) -> None:
-        sys.addaudithook(lambda event, arguments: self._see(event, arguments))
+        sys.addaudithook(self._see)
         for name in ("place", "swap"):
             setattr(renames, name, self._counted(getattr(renames, name)))
         StoreConnection.run = self._counted(StoreConnection.run)
@@ -120,4 +120,4 @@ class Crasher:
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        print(json.dumps(_fork(json.loads(line))), flush=True)  # noqa: T201  # the answer
+        print(json.dumps(_fork(json.loads(line))), flush=True)

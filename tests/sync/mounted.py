@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -90,6 +89,11 @@ class Mounted:
         return self.rejected.list(memory_store_id=self.store_id)
 
 
+def saved(report: StoreReport) -> list[str]:
+    """The paths of which a sync made versions."""
+    return [one.path or "" for one in (*report.created, *report.modified, *report.deleted, *report.merged)]
+
+
 def open_mount(database: Database, session_id: str, home: Path, rejected: RejectedFolder, **options: Any) -> MountSync:
     """The mount whose folders are in `home`."""
     folders = MountFolders(home / "files", home / "nonce", home / "aside")
@@ -126,7 +130,7 @@ class Mounter:
         database = database or self.database
         mount = open_mount(database, session.id, home, rejected, **options)
         mounted = Mounted(database, store_id, session.id, home, mount, rejected, options)
-        self._open.callback(lambda: mounted.mount.close())
+        self._open.callback(lambda: mounted.mount.close())  # noqa: PLW0108  # it may be another one by then
         mounted.sync()
         return mounted
 
