@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -76,6 +76,7 @@ class Aside:
         self.fd = self.held.fd
         self._max_file_bytes = max_file_bytes
         self._resting: list[_Resting] = []
+        self._postponed: list[tuple[str, str]] = []
 
     # -- new files -----------------------------------------------------------------------------------------
 
@@ -99,6 +100,13 @@ class Aside:
             raise
         finally:
             os.close(fd)
+
+    def discard_new(self, name: str) -> None:
+        """Remove a new file that was not placed. One with a note was perhaps exchanged already: `leftovers` has it."""
+        try:
+            os.readlink(name + _PATH, dir_fd=self.fd)
+        except FileNotFoundError:
+            self.discard(name)
 
     def sync_file(self, name: str) -> None:
         """Let an entry's content be on the disk."""
@@ -210,10 +218,15 @@ class Aside:
         remove_entry(name, dir_fd=self.fd)
         self.unnote(name)
 
+    def postpone(self, entries: Iterable[tuple[str, str]]) -> None:
+        """(name, path) of entries that nobody was told of: `latecomers` will."""
+        self._postponed += entries
+
     def latecomers(self) -> tuple[PutAside, ...]:
         """What was written, after they had been replaced, into known texts by those who held them open."""
         resting, self._resting = self._resting, []
-        late: list[PutAside] = []
+        postponed, self._postponed = self._postponed, []
+        late = [put for name, path in postponed for put in self.judge(name, path, ())]
         for each in resting:
             if stamp(os.stat(each.name, dir_fd=self.fd, follow_symlinks=False)) == each.stamp:
                 self.discard(each.name)

@@ -28,6 +28,8 @@ __all__ = ["MountFiles", "PutAside", "Unwritable", "Written"]
 
 _TRIES: Final = 20
 _SYNCED_ONE_BY_ONE: Final = 32
+_RESTLESS: Final = "what is there keeps changing"
+_TWIN: Final = "another name there differs from it in case only, which are one name here"
 _ABOUT_THE_PATH: Final = {
     errno.ENAMETOOLONG: "a segment of it is longer than a file's name may be here",
     errno.EILSEQ: "its characters cannot be in a file's name here",
@@ -148,7 +150,7 @@ class MountFiles:
                     del made[path]
         finally:
             for name, _ in made.values():
-                self._aside.discard(name)
+                self._aside.discard_new(name)
         return Writes(written, unwritable)
 
     def _sync(self, names: list[str]) -> None:
@@ -159,28 +161,42 @@ class MountFiles:
             self._aside.sync_file(name)
 
     def _install(self, name: str, path: str, known: Container[bytes]) -> tuple[PutAside, ...]:
-        put_aside: list[PutAside] = []
-        with _told(path), self._parent(path, put_aside) as fd:
-            entry = path.rpartition("/")[2]
-            if self._folds_case and _has_twin(entry, fd):
-                raise Unwritable(path, "another name there differs from it in case only, which are one name here")
-            for old in self._exchange(name, path, entry, fd):
-                put_aside += self._aside.judge(old, path, known)
-        self._touched.add(path.rpartition("/")[0])
+        put_aside, out = list[PutAside](), list[str]()
+        try:
+            self._place(name, path, put_aside, out)
+        except Unwritable:
+            self._aside.postpone([(old, path) for old in out] + [(put.file.name, put.path) for put in put_aside])
+            raise
+        for old in out:
+            put_aside += self._aside.judge(old, path, known)
         return tuple(put_aside)
 
-    def _exchange(self, name: str, path: str, entry: str, fd: int) -> list[str]:
-        """Bring a new file into the mount; the names of what came out."""
-        out: list[str] = []
-        for attempt in range(_TRIES):
+    def _place(self, name: str, path: str, put_aside: list[PutAside], out: list[str]) -> None:
+        """Bring a new file to its path; what was in its folders' way goes to `put_aside`, what was there to `out`."""
+        folder, _, entry = path.rpartition("/")
+        with _told(path):
+            for _ in range(_TRIES):
+                # A folder that is removed while it is written to is made again.
+                with contextlib.suppress(FileNotFoundError), self._parent(path, put_aside) as fd:
+                    if self._folds_case and _has_twin(entry, fd):
+                        raise Unwritable(path, _TWIN)
+                    self._exchange(name, path, entry, fd, out)
+                    self._touched.add(folder)
+                    return
+        raise Unwritable(path, _RESTLESS)
+
+    def _exchange(self, name: str, path: str, entry: str, fd: int, out: list[str]) -> None:
+        is_let_in = False
+        for _ in range(_TRIES):
             try:
                 if self._exchange_once(name, path, entry, fd, out):
-                    return out
+                    return
             except PermissionError:
-                if attempt:
+                if is_let_in:
                     raise
                 make_movable(entry, dir_fd=fd)
-        raise Unwritable(path, "it keeps changing")
+                is_let_in = True
+        raise Unwritable(path, _RESTLESS)
 
     def _exchange_once(self, name: str, path: str, entry: str, fd: int, out: list[str]) -> bool:
         try:
@@ -189,14 +205,16 @@ class MountFiles:
         except FileExistsError:
             self._aside.note(name, path)
         try:
-            if renames.swap(name, entry, src_dir_fd=self._aside.fd, dst_dir_fd=fd):
-                out.append(name)
-                return True
-        except FileNotFoundError:
-            return False
-        finally:
-            if not out or out[-1] != name:
-                self._aside.unnote(name)
+            is_swapped = renames.swap(name, entry, src_dir_fd=self._aside.fd, dst_dir_fd=fd)
+        except OSError as error:
+            self._aside.unnote(name)
+            if isinstance(error, FileNotFoundError):
+                return False
+            raise
+        if is_swapped:
+            out.append(name)
+            return True
+        self._aside.unnote(name)
         with contextlib.suppress(FileNotFoundError):
             out.append(self._aside.take(entry, path, dir_fd=fd))
         return False
@@ -228,7 +246,7 @@ class MountFiles:
 
     def _made_folder(self, name: str, at: str, fd: int, put_aside: list[PutAside]) -> int:
         if self._folds_case and _has_twin(name, fd):
-            raise Unwritable(at, "another name there differs from it in case only, which are one name here")
+            raise Unwritable(at, _TWIN)
         for _ in range(_TRIES):
             try:
                 return open_closed(name, dir_fd=fd)
@@ -242,7 +260,7 @@ class MountFiles:
                     raise
                 with contextlib.suppress(FileNotFoundError):
                     put_aside += self._aside.judge(self._aside.take(name, at, dir_fd=fd), at, ())
-        raise Unwritable(at, "it keeps changing")
+        raise Unwritable(at, _RESTLESS)
 
     def _give_folder(self, name: str, fd: int) -> None:
         """Others may have put something else there by now: then it is theirs already."""
@@ -326,7 +344,10 @@ class MountFiles:
                 os.fsync(fd)
 
     def latecomers(self) -> tuple[PutAside, ...]:
-        """What those who held a file open have written into it since it was replaced. Ask before each sync."""
+        """What those who held a file open have written into it since it was replaced; what could not be told before.
+
+        Ask before each sync, and in the last one.
+        """
         return self._aside.latecomers()
 
     def leftovers(self) -> tuple[PutAside, ...]:

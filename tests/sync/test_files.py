@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from memkernel.errors import InvalidPathError, SyncError
+from memkernel.folders import remove_tree
 from memkernel.sync import renames
 from memkernel.sync.files import MountFiles, PutAside, Unwritable
 from tests.fix_folders import ORDINARY, mounted, ordinary_rights
@@ -369,6 +370,55 @@ def test_after_a_crash_what_had_to_make_way_is_found_with_its_path(mount: Path, 
         again.discard(aside)
     assert entries(mount.with_name("aside")) == []
     again.close()
+
+
+def test_what_made_way_for_a_file_that_could_not_be_placed_after_all_is_told_of_later(
+    mount: Path, files: MountFiles
+) -> None:
+    put(mount, "/a", "in the way")
+    with pytest.raises(Unwritable):
+        files.write(f"/a/{'x' * 256}/b.md", b"x", ())
+    (aside,) = files.latecomers()
+    assert (aside.path, aside.content) == ("/a", b"in the way")
+    files.discard(aside)
+    assert files.latecomers() == ()
+    assert entries(mount.with_name("aside")) == []
+
+
+def test_an_interrupt_right_after_an_exchange_loses_nothing(
+    mount: Path, files: MountFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swap = renames.swap
+
+    def interrupted(*names: str, **folders: int) -> bool:
+        swap(*names, **folders)
+        raise KeyboardInterrupt
+
+    put(mount, "/a.md", "somebody's")
+    monkeypatch.setattr(renames, "swap", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        files.write_all({"/new.md": b"1", "/a.md": b"2", "/b.md": b"3"}, lambda _: ())
+    texts = {(mount / "a.md").read_bytes(), *contents(files.leftovers()).values()}
+    assert texts == {b"somebody's", b"2"}
+    assert len(entries(mount.with_name("aside"))) == 2
+
+
+def test_folders_that_are_removed_all_the_time_are_made_again(mount: Path, files: MountFiles) -> None:
+    done = threading.Event()
+
+    def demolish() -> None:
+        while not done.is_set():
+            remove_tree(mount / "a")
+
+    thread = threading.Thread(target=demolish)
+    thread.start()
+    try:
+        for number in range(200):
+            files.write("/a/b/c.md", f"{number}".encode(), {sha256(f"{number - 1}")})
+    finally:
+        done.set()
+        thread.join()
+    assert files.leftovers() == ()
 
 
 def test_leftovers_are_not_what_rests_in_this_process(mount: Path, files: MountFiles) -> None:
