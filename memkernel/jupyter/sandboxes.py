@@ -16,7 +16,7 @@ from IPython.core.error import UsageError
 
 from memkernel.errors import MemkernelError, SandboxClosedError
 from memkernel.jupyter.progress import Progress
-from memkernel.models import Access, StoreReport
+from memkernel.models import Access, StoreReport, SyncReport
 from memkernel.render import report_line
 
 if TYPE_CHECKING:
@@ -68,8 +68,11 @@ class Sandboxes:
 
     def __init__(self) -> None:
         self._asks: WeakKeyDictionary[Sandbox, Ask] = WeakKeyDictionary()
+        self._gone: dict[str, Ask] = {}
+        self._gone_current: str | None = None
         self._synced: set[str] = set()
-        self._told: dict[str, str] = {}
+        self._told: WeakKeyDictionary[Sandbox, str] = WeakKeyDictionary()
+        self._seen: WeakKeyDictionary[Sandbox, int] = WeakKeyDictionary()
 
     @property
     def open(self) -> list[Sandbox]:
@@ -108,6 +111,7 @@ class Sandboxes:
         Raises:
             UsageError: it runs, with other stores, another image or other limits.
         """
+        name = name or self._gone_current
         if not self.open or (name is not None and name not in self.names):
             return None
         box = self.find(name)
@@ -122,32 +126,44 @@ class Sandboxes:
         made_in_python = Ask(tuple((one.store, one.access) for one in box.stores), {"backend": box.backend})
         return self._asks.get(box, made_in_python)
 
-    def start(self, name: str | None, ask: Ask, progress: Progress) -> Sandbox:
+    def again(self, name: str | None, ask: Ask) -> tuple[str, Ask]:
+        """What to start: one like the sandbox that was lost, where the line means that and asks for nothing else."""
+        name = name or self._gone_current or FIRST_NAME
+        return name, ask if ask.stores or ask.options else self._gone.get(name, ask)
+
+    def start(self, name: str, ask: Ask, progress: Progress) -> Sandbox:
         """Start a sandbox; it is the current one from now on.
 
         Raises:
             SandboxError: it cannot be started; nothing is left behind.
             InvalidInputError: an option is none.
         """
-        from memkernel.handle.sandbox import Attached, Sandbox
+        from memkernel.handle.mounts import Attached
+        from memkernel.handle.sandbox import Sandbox
 
-        box = Sandbox(*(Attached(*one) for one in ask.stores), name=name or FIRST_NAME, **ask.options)
+        box = Sandbox(*(Attached(*one) for one in ask.stores), name=name, **ask.options)
         box.start(progress)
         self._asks[box] = Ask(ask.stores, {**ask.options, "backend": box.backend})
+        self._gone.pop(name, None)
+        self._gone_current = None
+        self._seen[box] = len(box.history)
         self.synced(box)
         return box
 
     def retire(self, box: Sandbox) -> None:
-        """End a sandbox whose container is gone, after a last attempt to save what it left."""
+        """End a sandbox whose container is gone, after a last attempt to save what it left; the next is like it."""
+        self._gone[box.name] = self._ask_of(box)
+        self._gone_current = box.name if box is self.current else self._gone_current
         with suppress(MemkernelError):  # its folder stays, and is saved when the next sandbox starts
             box.stop()
 
     # -- the sync after every cell -------------------------------------------------------------------
 
-    def synced(self, box: Sandbox) -> None:
-        """This cell has synced the sandbox already."""
+    def synced(self, box: Sandbox, shown: SyncReport | None = None) -> None:
+        """This cell has synced the sandbox already, and shows this report of it; later ones are told in a line."""
         if box.is_open:
             self._synced.add(box.id)
+        self._tell(box, shown)
 
     def after_cell(self, *_: object) -> None:
         """IPython's `post_run_cell`: sync what the cell has not, and print a line a sandbox where that did something.
@@ -161,14 +177,25 @@ class Sandboxes:
 
     def _sync_quietly(self, box: Sandbox) -> None:
         try:
-            report = box.sync_quietly()
-            line = "" if report is None else report_line(report)
-            is_news = report is not None and any(_changed(store) for store in report.stores)
-        except (Exception, KeyboardInterrupt) as error:  # the cell is over, and was somebody else's
-            line, is_news = f"could not be synced: {str(error) or type(error).__name__}", False
-        if line and (is_news or self._told.get(box.id) != line):
+            box.sync_quietly()
+            self._tell(box, None)
+        except KeyboardInterrupt:
+            self._say(box, "the sync was interrupted; the next cell tries again")
+        except Exception as error:  # the cell is over, and was somebody else's
+            self._say(box, f"could not be synced: {error}")
+
+    def _tell(self, box: Sandbox, shown: SyncReport | None) -> None:
+        """A line for each sync that nobody has seen, also one that took longer than its cell waited for it."""
+        history = box.history
+        for report in history[self._seen.get(box, 0) :]:
+            if report is not shown:
+                self._say(box, report_line(report), is_news=any(map(_changed, report.stores)))
+        self._seen[box] = len(history)
+
+    def _say(self, box: Sandbox, line: str, *, is_news: bool = False) -> None:
+        if line and (is_news or self._told.get(box) != line):
             print(f"sandbox {box.name}: {line}")
-        self._told[box.id] = line
+        self._told[box] = line
 
 
 def _changed(store: StoreReport) -> bool:

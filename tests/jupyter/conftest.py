@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.fix_kernel import Kernel, kernel_environment
+from tests.fix_postgres import PostgresServer
+from tests.store.proxy import LossyProxy
 
 
 @pytest.fixture(params=["local", pytest.param("docker", marks=pytest.mark.docker)])
@@ -33,11 +35,25 @@ def open_home() -> Iterator[Path]:
 
 
 @pytest.fixture
-def sandboxed(dsn: str, backend: str, sandbox_variables: dict[str, str], open_home: Path) -> Iterator[Kernel]:
+def proxy(server: PostgresServer) -> Iterator[LossyProxy]:
+    """Stands between the kernel and the database, and loses what it is told to."""
+    proxy = LossyProxy(server.directory)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture
+def sandboxed_dsn(dsn: str) -> str:
+    """The database of the kernel with the sandbox; a test overrides it with one behind the proxy."""
+    return dsn
+
+
+@pytest.fixture
+def sandboxed(sandboxed_dsn: str, backend: str, sandbox_variables: dict[str, str], open_home: Path) -> Iterator[Kernel]:
     """A kernel with the extension, `Team notes` in use, and a sandbox started; it is stopped at the end."""
     home = str(open_home / "memkernel")
     kernel = Kernel(
-        kernel_environment(open_home, MEMKERNEL_DSN=dsn, MEMKERNEL_HOME=home, **sandbox_variables), open_home
+        kernel_environment(open_home, MEMKERNEL_DSN=sandboxed_dsn, MEMKERNEL_HOME=home, **sandbox_variables), open_home
     )
     try:
         assert kernel.run("%load_ext memkernel").status == "ok"

@@ -220,7 +220,7 @@ def _sync(notebook: Notebook, args: Namespace, box: Sandbox, work: Any) -> None:
         report = getattr(error, "report", None)
         raise
     finally:
-        notebook.sandboxes.synced(box)
+        notebook.sandboxes.synced(box, report)
         if args.variable:
             notebook.shell.push({args.variable: report})
         if report is not None and not args.silent:

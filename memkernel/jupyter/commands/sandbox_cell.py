@@ -71,20 +71,22 @@ class _Cell:
             SandboxError: the sandbox is gone, or an interrupt came when no code ran.
         """
         run = self.box.bash if self.args.bash else self.box.run
-        before = self.box.report
+        before, shown = self.box.report, None
         try:
             result = run(code, on_output=None if self.args.silent else LiveOutput(), **self._options())
         except KeyboardInterrupt:  # before the code had begun, or after it: code that runs is ended and has a result
             raise SandboxError("the cell was interrupted", hint="`%sandbox sync` saves what it had written.") from None
         except MemkernelError as error:
-            self._tell(error, before)
+            shown = self._tell(error, before)
             if isinstance(error, SandboxClosedError):
                 self.notebook.sandboxes.retire(self.box)
             raise
+        else:
+            shown = result.report
+            self._hand_over(result)
+            return result
         finally:
-            self.notebook.sandboxes.synced(self.box)
-        self._hand_over(result)
-        return result
+            self.notebook.sandboxes.synced(self.box, shown)
 
     def _options(self) -> dict[str, Any]:
         options: dict[str, Any] = {"timeout_s": self.args.timeout, "allow_wipe": self.args.allow_wipe}
@@ -92,16 +94,20 @@ class _Cell:
             options["on_conflict"] = self.args.on_conflict
         return options
 
-    def _tell(self, error: MemkernelError, before: SyncReport | None) -> None:
-        """What is known of a cell that ends with an error of the sandbox or of the sync, above that error."""
+    def _tell(self, error: MemkernelError, before: SyncReport | None) -> SyncReport | None:
+        """Show what is known of a cell that ends with an error of the sandbox or of the sync, above that error."""
         result: CellResult | None = getattr(error, "result", None)
         report = self.box.report
         if result is not None:
             if result.error is not None and not self.args.silent:
                 write_error("\n".join(result.error.traceback))
             self._hand_over(result)
-        elif report is not None and report is not before and not self.args.silent:
+            return result.report
+        if report is None or report is before:
+            return None
+        if not self.args.silent:
             show_report(self.notebook, self.box, report)
+        return report
 
     def _hand_over(self, result: CellResult) -> None:
         if self.args.variable:

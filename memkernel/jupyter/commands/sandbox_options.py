@@ -84,6 +84,7 @@ def started(notebook: Notebook, name: str | None, ask: Ask, *, silent: bool = Fa
         NoStoreInUseError: no store is named, and none is in use.
         SandboxError: it cannot be started, or the start was interrupted.
     """
+    name, ask = notebook.sandboxes.again(name, ask)
     if not ask.stores:
         ask = Ask(((notebook.store(), "read_write"),), ask.options)
     progress = Progress(live=can_update(notebook.shell))

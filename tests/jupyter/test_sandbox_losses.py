@@ -1,0 +1,102 @@
+"""%%sandbox when something goes away under it: the database, the container, the kernel in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+import memkernel as mk
+from memkernel.sandbox.engine import Engine
+from memkernel.sandbox.walls import LABEL_SESSION
+from tests.fix_kernel import Kernel
+from tests.fix_postgres import PostgresServer
+from tests.store.proxy import LossyProxy
+
+HANG_UP = """
+select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+"""
+FOLDER = "/mnt/memory/team-notes"
+
+
+@pytest.fixture
+def sandboxed_dsn(dsn: str, server: PostgresServer, proxy: LossyProxy) -> str:
+    """The kernel reaches its database through the proxy."""
+    return dsn.replace(f"host={server.directory}", f"host={proxy.directory}")
+
+
+def run_meanwhile(sandboxed: Kernel, cell: str, meanwhile: Callable[[], object]) -> str:
+    """Run a cell that prints `begun`, and do something from then on; the id of its message."""
+    message = sandboxed.send(f"%%sandbox -o r\nimport time\nprint('begun', flush=True)\ntime.sleep(1)\n{cell}")
+    sandboxed.wait_until(message, lambda reply: "begun" in reply.stdout)
+    meanwhile()
+    return message
+
+
+def test_a_database_lost_in_mid_cell_keeps_all_is_told_once_and_saves_with_the_next_cell(
+    sandboxed: Kernel, proxy: LossyProxy, dsn: str, somebody_else: mk.Connection
+) -> None:
+    sandboxed.run("%%sandbox -q\nx = 1\n")
+    write = f"_ = open('{FOLDER}/a.md', 'w').write('A\\n')\nprint('written')\n"
+
+    def lose_the_database() -> None:
+        proxy.refuses = True
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(HANG_UP)
+
+    message = run_meanwhile(sandboxed, write, lose_the_database)
+    reply = sandboxed.reply(message)
+    assert (reply.status, reply.ename, len(reply.traceback)) == ("error", "SyncError", 2)
+    assert "written" in reply.stdout
+    assert "✗ not synced" in reply.text
+    assert "kept" in reply.traceback[1]
+    assert sandboxed.run("print(r.status, r.ok)").stdout.startswith("ok False\n")
+    told = [sandboxed.run("print('mine')").stdout for _ in range(2)]
+    assert [text.startswith("mine\n") for text in told] == [True, True]
+    assert max(len(text.splitlines()) for text in told) <= 2
+    assert told[1] == "mine\n"
+    proxy.refuses = False
+    again = sandboxed.run("%%sandbox\nprint(x)\n")
+    assert (again.status, again.stdout.splitlines()[0]) == ("ok", "1")
+    # By this cell's sync, or by one that an earlier cell did not wait for and that went on until the server was back.
+    assert "/a.md" in again.text + again.stdout
+    assert somebody_else.store("Team notes").read("/a.md") == "A\n"
+
+
+def test_a_kernel_that_dies_is_told_its_files_are_saved_and_the_next_cell_has_a_new_one(
+    sandboxed: Kernel, somebody_else: mk.Connection
+) -> None:
+    write = f"_ = open('{FOLDER}/a.md', 'w').write('A\\n')\nimport os\n"
+    reply = sandboxed.run(f"%%sandbox -o r\n{write}os._exit(3)\n")
+    assert (reply.ename, len(reply.traceback)) == ("CellFailedError", 2)
+    assert "died" in reply.traceback[0]
+    assert sandboxed.run("print(r.status)").stdout == "died\n"
+    assert somebody_else.store("Team notes").read("/a.md") == "A\n"
+    again = sandboxed.run("%%sandbox\nprint('new')\n")
+    assert again.stdout == "new\n"
+    assert "lost" in again.stderr
+
+
+@pytest.mark.parametrize("backend", [pytest.param("docker", marks=pytest.mark.docker)])
+def test_a_container_that_is_taken_away_is_told_its_files_are_saved_and_the_next_one_has_the_same_stores(
+    sandboxed: Kernel, docker_engine: Engine, somebody_else: mk.Connection
+) -> None:
+    somebody_else.create_store("Handbook").write("/rule.md", "rule\n")
+    sandboxed.run("%sandbox start dev --ro handbook --store team-notes --backend docker -q -o box")
+    session = sandboxed.run("print(box.id)").stdout.strip()
+
+    def remove() -> None:
+        for container, _ in docker_engine.labelled(f"{LABEL_SESSION}={session}"):
+            docker_engine.remove(container)
+
+    write = f"_ = open('{FOLDER}/a.md', 'w').write('A\\n')\n"
+    sandboxed.run(f"%%sandbox -q\n{write}")
+    message = run_meanwhile(sandboxed, f"{write}time.sleep(30)\n", remove)
+    reply = sandboxed.reply(message)
+    assert (reply.ename, len(reply.traceback)) == ("SandboxClosedError", 2)
+    assert somebody_else.store("Team notes").read("/a.md") == "A\n"
+    assert sandboxed.run("print(r)").stdout == "None\n"
+    again = sandboxed.run("%%sandbox\nimport os\nprint(sorted(os.listdir('/mnt/memory')))\n")
+    assert again.stdout.endswith("['handbook', 'team-notes']\n")
+    assert again.stdout.startswith("sandbox dev: Docker container")
