@@ -2,8 +2,9 @@
 
 For a person's own cells, demos and tests where there is no Docker. The code runs as the caller, sees the caller's files
 and network, and could do to both what the caller can. What it has: a kernel and processes that end with it, a clean
-environment, a home of its own, limits on memory and the size of files. What it has not: limits on CPUs and processes,
-a /tmp of its own (temporary files do go to a private folder), `network`, `image`, `packages`.
+environment, a home of its own, limits on the size of files and, looked after four times a second, on memory and the
+number of processes. What it has not: a limit on CPUs, a /tmp of its own (temporary files do go to a private folder),
+`network`, `image`, `packages`.
 
 `/mnt/memory` is never made on the machine itself:
 
@@ -42,8 +43,8 @@ _STDERR: Final = 4096
 
 _ISOLATION: Final = {
     1: "local, not isolated: the code runs as you, with your files and network; read-only stores cannot be written to",
-    2: "local, not isolated: the code runs as you, with your files and network; /mnt/memory works where it is written"
-    " down in the code, not where it is computed",
+    2: "local, not isolated: the code runs as you, with your files and network; /mnt/memory works where the code spells"
+    " it out, and read-only stores are put right after each cell",
 }
 
 
@@ -153,6 +154,8 @@ class LocalSandbox(KernelSandbox):
         return lambda output: on_output(self._shown_value(output))
 
     def _shown(self, result: CellResult) -> CellResult:
+        if self._local is not None and (hits := self._local.hits()):
+            result = replace(result, notes=(*result.notes, *hits))
         if not self._rehoming.folders:
             return result
         error = result.error

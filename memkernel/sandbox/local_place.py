@@ -66,7 +66,7 @@ class LocalPlace(Place):
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: SocketChannel | None = None
         self._mark = f"{_MARK}={secrets.token_hex(16)}"
-        self._memory_was_hit = False
+        self._watch: process_tree.Watch | None = None
         self._exit = Exit(None, detail="it was never started")
         self._ended = threading.Event()
         self._ended.set()
@@ -137,7 +137,7 @@ class LocalPlace(Place):
         finally:
             os.close(told)
         self._channel = SocketChannel(ours)
-        self._watch(self._process)
+        self._start_watch(self._process)
         with open(told_read, encoding="utf-8", errors="replace") as answer:
             if trouble := answer.read():
                 raise SandboxError(f"the local sandbox cannot be started: {trouble}")
@@ -171,28 +171,33 @@ class LocalPlace(Place):
                 private_folder.let_go(self._lock)
                 self._folder = None
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        self._memory_was_hit = False
-        ended = self._ended = threading.Event()
+    def _start_watch(self, process: subprocess.Popen[bytes]) -> None:
+        limits = self._spec.limits
+        watch = process_tree.Watch(process, memory_bytes=limits.memory_bytes, processes=limits.pids)
+        ended = threading.Event()
+        self._watch, self._ended = watch, ended
 
-        def watch() -> None:
-            killed_for_memory = process_tree.watch_memory(process, self._spec.limits.memory_bytes, _LOOK_S, self._note)
-            code = process.wait()
+        def look() -> None:
+            code = watch.until_the_end(_LOOK_S)
             process_tree.kill_marked(self._mark)
             if self._ended is ended:
-                self._exit = Exit(128 - code if code < 0 else code, out_of_memory=killed_for_memory)
+                self._exit = Exit(128 - code if code < 0 else code, out_of_memory=watch.kernel_was_killed)
             ended.set()
 
-        threading.Thread(target=watch, name="memkernel-local-sandbox", daemon=True).start()
-
-    def _note(self) -> None:
-        self._memory_was_hit = True
+        threading.Thread(target=look, name="memkernel-local-sandbox", daemon=True).start()
 
     # -- what is known of it --
 
     def memory_limit_was_hit(self) -> bool:
         """Whether anything there was killed for memory since the launch."""
-        return self._memory_was_hit
+        return self._watch is not None and self._watch.memory_was_hit
+
+    def hits(self) -> list[str]:
+        """What was killed for another limit since this was last asked, a sentence each."""
+        if self._watch is None:
+            return []
+        hits, self._watch.hits = self._watch.hits, []
+        return hits
 
     def logs(self) -> str:
         """The last lines of the kernel's own output."""
@@ -243,9 +248,9 @@ class LocalPlace(Place):
     def _write_config(self) -> None:
         """Level 2: the kernel's IPython is told what every cell goes through before it runs."""
         profile = self.folder / "home" / ".ipython" / "profile_default"
-        remove_tree(profile)
         if self.level == 1:
             return
+        remove_tree(profile)
         os.makedirs(profile)
         module = self.folder / "rehome.py"
         module.write_text(_source_of("rehome.py"), encoding="utf-8")

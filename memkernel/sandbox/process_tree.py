@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from memkernel.sandbox.inside.processes import all_processes, below, kill_all
@@ -83,27 +83,62 @@ def _send(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
 
 
-# -- memory ----------------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------------------
 
 
-def watch_memory(process: subprocess.Popen[bytes], limit: int, every_s: float, hit: Callable[[], None]) -> bool:
-    """Look until the process ends; where all below it take more than `limit` bytes, kill the largest and say so.
+class Watch:
+    """Looks at all below a process, the helper, until it ends; what is above a limit is killed.
 
-    Returns:
-        Whether its own child, the kernel, was the last that was killed.
+    Nothing is looked at where there is no /proc.
+
+    Attributes:
+        hits: a sentence each time.
+        memory_was_hit: whether something was killed for memory.
+        kernel_was_killed: whether the last of those was the kernel.
     """
-    kernel_was_killed = False
-    while process.poll() is None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(every_s)
-            break
-        sizes = {pid: _private_bytes(pid) for pid in members(process.pid)}
-        if sum(sizes.values()) > limit and sum((sizes := {pid: _fair_bytes(pid) for pid in sizes}).values()) > limit:
-            largest = max(sizes, key=lambda pid: sizes[pid])
-            kernel_was_killed = largest in set(_children(process.pid))
-            hit()
-            _send([largest], signal.SIGKILL)
-    return kernel_was_killed
+
+    def __init__(self, process: subprocess.Popen[bytes], *, memory_bytes: int, processes: int) -> None:
+        self._process = process
+        self._memory_bytes, self._processes = memory_bytes, processes
+        self.hits: list[str] = []
+        self.memory_was_hit = self.kernel_was_killed = False
+
+    def until_the_end(self, every_s: float) -> int:
+        """Look every so often; the exit code."""
+        interval = every_s if _PROC.joinpath("self").exists() else None
+        while True:
+            try:
+                return self._process.wait(interval)
+            except subprocess.TimeoutExpired:
+                self.look()
+
+    def look(self) -> None:
+        """Kill what is above a limit now."""
+        pids = members(self._process.pid)
+        if len(pids) > self._processes:
+            self._end_all_but_the_kernel()
+        elif sum(map(_private_bytes, pids)) > self._memory_bytes:
+            sizes = {pid: _fair_bytes(pid) for pid in pids}
+            if sum(sizes.values()) > self._memory_bytes:
+                self._end_largest(max(sizes, key=lambda pid: sizes[pid]))
+
+    def _end_largest(self, pid: int) -> None:
+        self.kernel_was_killed = pid == self._kernel()
+        self.memory_was_hit = True
+        _send([pid], signal.SIGKILL)
+
+    def _end_all_but_the_kernel(self) -> None:
+        kernel = self._kernel()
+        self.hits.append(f"more than {self._processes} processes: all but the kernel were killed")
+        stop(self._process.pid)
+        kill_all(lambda _: members(self._process.pid) - {kernel})
+        go_on([kernel])
+
+    def _kernel(self) -> int:
+        """The helper's first child: it starts the kernel before anything else, and ends with it."""
+        helper = self._process.pid
+        children = [(process.born, pid) for pid, process in all_processes().items() if process.parent == helper]
+        return min(children, default=(0, helper))[1]
 
 
 def _private_bytes(pid: int) -> int:

@@ -358,6 +358,16 @@ def test_a_child_that_takes_too_much_memory_is_killed_and_the_kernel_lives(make:
     assert box.run("kept").result == "1"
 
 
+def test_too_many_processes_are_killed_and_the_kernel_lives(make: MakeLocal) -> None:
+    box = make(limits=SandboxLimits(pids=40))
+    ok(box.run("kept = 1"))
+    result = box.bash("for i in $(seq 200); do sleep 100 & done; sleep 100")
+    assert result.status in ("error", "died")
+    assert "more than 40 processes: all but the kernel were killed" in result.notes
+    assert box.run("kept").result == "1"
+    assert len(processes_in(private_folder(box))) < 10
+
+
 def test_a_file_cannot_be_larger_than_the_limit(make: MakeLocal) -> None:
     box = make(limits=SandboxLimits(file_bytes=100_000))
     result = box.run("open('/mnt/memory/notes/b.md', 'wb').write(bytes(200_000))")
@@ -398,7 +408,7 @@ def test_it_says_that_it_isolates_nothing(level: Level) -> None:
     box = LocalSandbox(SPEC, level=level)
     assert "not isolated" in repr(box)
     assert "not isolated" in box.isolation
-    assert ("where it is computed" in box.isolation) == (level == 2)
+    assert ("where the code spells it out" in box.isolation) == (level == 2)
     assert box.kind == "local"
 
 
