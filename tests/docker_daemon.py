@@ -56,6 +56,7 @@ class Daemon:
         self._wrapper: list[str] = []
         if subordinate:
             (self.directory / "subordinate").write_text(subordinate)
+            self.directory.chmod(0o711)  # who root is mapped to has to reach the images
             self._wrapper = ["unshare", "--mount", "sh", "-c", _WITH_SUBORDINATE, str(self.directory / "subordinate")]
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -22,14 +22,26 @@ LABEL_INSTALLATION: Final = "org.memkernel.installation"
 LABEL_LOOK: Final = "org.memkernel.look"
 """On a container that only looks at an image: when it was made, in Unix time."""
 MEMORY: Final = PurePosixPath("/mnt/memory")
+_MOST_BYTES: Final = 1 << 50
+_MOST_PIDS: Final = 4_194_304  # the kernel's own limit
 _UNPRIVILEGED: Final = 1000
 _SYSTEM_TARGETS: Final = frozenset(
     {"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/proc", "/root", "/run", "/sbin"}
     | {"/sys", "/tmp", "/usr", "/var"}
 )
+_MACHINERY: Final = ("/dev", "/proc", "/run", "/sys", "/var/run")
+"""Devices, processes with their memory and environment, the sockets of services: a read-only mount is no wall there."""
+
+_KERNELS: Final = frozenset(
+    {"bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "mqueue", "nsfs", "proc", "securityfs"}
+    | {"sysfs", "tracefs"}
+)
 _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,253}[a-z0-9])?")
 _NETWORK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OWN_VARIABLES: Final = frozenset(
+    {CONNECTION, "HOME", "IPYTHONDIR", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME"}
+)
 _REQUIREMENT: Final = re.compile(
     r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._, -]*\])?"
     r"(?: ?(?:===|~=|==|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+(?: ?, ?(?=[~=!<>])|$)?)*"
@@ -54,18 +66,20 @@ def parse_bytes(text: str | int, name: str = "memory") -> int:
 
 
 def check_limits(limits: SandboxLimits) -> None:
-    """Refuse limits under which no kernel starts.
+    """Refuse limits under which no kernel starts, or that no engine can count.
 
     Raises:
-        InvalidInputError: one of them is none, or too low.
+        InvalidInputError: one of them is none, too low or too high.
     """
     if not math.isfinite(limits.cpus) or limits.cpus < 0.01:
         raise InvalidInputError(f"cpus={limits.cpus} is not a number of CPUs of 0.01 or more")
     least = {"memory_bytes": 64 * MEBIBYTE, "pids": 16, "file_bytes": 1, "tmp_bytes": MEBIBYTE, "home_bytes": MEBIBYTE}
     for name, lowest in least.items():
-        value = getattr(limits, name)
+        value, highest = getattr(limits, name), _MOST_PIDS if name == "pids" else _MOST_BYTES
         if value < lowest:
             raise InvalidInputError(f"{name}={value:,} is too low: a kernel needs {lowest:,}")
+        if value > highest:
+            raise InvalidInputError(f"{name}={value:,} is too high: the most is {highest:,}")
 
 
 def check_network(network: str) -> None:
@@ -100,11 +114,13 @@ def check_environment(environment: Mapping[str, str]) -> None:
     """Refuse variables that cannot be set.
 
     Raises:
-        InvalidInputError: a name or a value that is none, or the connection's.
+        InvalidInputError: a name or a value that is none, or a variable that the kernel's own start needs.
     """
     for name, value in environment.items():
-        if not _VARIABLE.fullmatch(name) or "\0" in value or name == CONNECTION:
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
             raise InvalidInputError(f"{name!r} cannot be a variable of the sandbox")
+        if name in _OWN_VARIABLES:
+            raise InvalidInputError(f"the variable {name} is the sandbox's own", hint="Set it in a cell: os.environ.")
 
 
 # -- who the sandbox is -------------------------------------------------------------------------------
@@ -185,6 +201,23 @@ def _check_source(mount: Mount, guarded: Sequence[Path]) -> None:
     for path in (Path("/"), *(Path(os.path.realpath(path)) for path in guarded)):
         if path == source or path.is_relative_to(source):
             raise MountError(str(source), f"a sandbox may not see {path}", hint="Mount a folder of your project.")
+    if any(source.is_relative_to(path) for path in _MACHINERY) or _file_system(source) in _KERNELS:
+        raise MountError(str(source), "it is the machine's own", hint="Mount a folder of your project.")
+
+
+def _file_system(path: Path) -> str:
+    """The type of the file system that a path is on; empty where the machine does not say."""
+    device = path.stat().st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        table = Path("/proc/self/mountinfo").read_text(errors="replace")
+    except OSError:
+        return ""
+    for line in table.splitlines():
+        before, _, after = line.partition(" - ")
+        if before.split()[2] == number:
+            return after.split()[0]
+    return ""
 
 
 def _check_target(mount: Mount) -> None:

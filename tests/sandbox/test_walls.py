@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,14 @@ def test_the_usual_limits_are_allowed() -> None:
         {"file_bytes": 0},
         {"tmp_bytes": 0},
         {"home_bytes": 0},
+        {"memory_bytes": 1 << 63},
+        {"memory_bytes": walls.parse_bytes("9999999t")},
+        {"tmp_bytes": 1 << 70},
+        {"file_bytes": 1 << 64},
+        {"pids": 10**12},
     ],
 )
-def test_a_limit_under_which_no_kernel_starts_is_refused_by_name(change: dict[str, Any]) -> None:
+def test_a_limit_that_cannot_be_is_refused_by_name(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(change))):
         walls.check_limits(dataclasses.replace(SandboxLimits(), **change))
 
@@ -125,9 +131,14 @@ def test_a_variable_that_cannot_be_set_is_refused(name: str, value: str) -> None
         walls.check_environment({name: value})
 
 
-def test_the_connections_variable_is_memkernels_own() -> None:
-    with pytest.raises(InvalidInputError, match="MEMKERNEL_CONNECTION"):
-        walls.check_environment({"MEMKERNEL_CONNECTION": "{}"})
+@pytest.mark.parametrize("name", ["MEMKERNEL_CONNECTION", "PATH", "HOME", "IPYTHONDIR", "LD_PRELOAD", "PYTHONHOME"])
+def test_a_variable_that_the_kernels_start_needs_is_the_sandboxs_own(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"the variable {name} is the sandbox's own"):
+        walls.check_environment({name: "/x"})
+
+
+def test_other_variables_are_a_persons() -> None:
+    walls.check_environment({"PYTHONPATH": "/data", "TOKEN": "a=b\nc", "_X1": ""})
 
 
 # -- who the sandbox is ------------------------------------------------------------------------------------
@@ -348,6 +359,25 @@ def test_neither_the_root_nor_home_nor_the_engines_socket_is_shown(folder: Path)
     for source in (Path("/"), home, home.parent, folder, run, run / "docker.sock"):
         refuse([data(source)], "a sandbox may not see", **guarded)
     walls.check_mounts([data(make(home, "project"))], **guarded)
+
+
+@pytest.mark.parametrize(
+    "source", ["/proc", "/proc/self", "/proc/1", "/sys", "/sys/kernel", "/dev", "/dev/shm", "/run"]
+)
+def test_processes_devices_and_services_are_not_shown(source: str) -> None:
+    """The sandbox has the person's own uid: /proc/PID/root of their processes is the machine's disk, writable."""
+    refuse([data(Path(os.path.realpath(source)))], "the machine's own")
+
+
+@pytest.mark.as_root
+def test_a_view_of_the_processes_elsewhere_is_not_shown_either(folder: Path) -> None:
+    proc = make(folder, "jail/proc")
+    subprocess.run(["mount", "-t", "proc", "proc", proc], check=True)
+    try:
+        refuse([data(proc)], "the machine's own")
+        refuse([data(proc / "1")], "the machine's own")
+    finally:
+        subprocess.run(["umount", proc], check=True)
 
 
 def test_a_link_to_the_socket_guards_what_it_leads_to(folder: Path) -> None:
