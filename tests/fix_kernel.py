@@ -128,6 +128,14 @@ class Kernel:
         self._manager.cleanup_resources()
         shutil.rmtree(self._directory, ignore_errors=True)
 
+    def shut_down(self) -> None:
+        """End it in order, as a notebook does that is closed."""
+        self._manager.shutdown_kernel(now=False)
+
+    def restart(self) -> None:
+        """The restart button."""
+        self._manager.restart_kernel(now=False)
+
     def interrupt(self) -> None:
         """The stop button."""
         self._manager.interrupt_kernel()

@@ -64,15 +64,24 @@ class SyncError(MemkernelError):
 
 
 class SyncConflictError(PreconditionFailedError):
-    """Files of a mount were changed in the store meanwhile; their texts were put aside (CONTRACT 0.3, row 11).
+    """The store did not take changes of a mount; their texts were put aside (CONTRACT 0.3, row 11).
 
-    `report` is the SyncReport, `result` the CellResult of the cell that wrote them (None after a mere sync).
+    `report` is the SyncReport, `result` the CellResult of the cell that wrote them (None after a mere sync). `reason`
+    is the first path's, as a sentence about it goes on.
     """
 
-    def __init__(self, paths: Sequence[str], report: Any = None, result: Any = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        report: Any = None,
+        result: Any = None,
+        *,
+        reason: str = "was changed in the store meanwhile",
+    ) -> None:
+        more = f" with {len(paths) - 1:,} more" if len(paths) > 1 else ""
         MemkernelError.__init__(
             self,
-            f"not saved, because the store has changed: {', '.join(paths)}",
+            f"{paths[0]} {reason}; put aside{more}",
             hint="`%sandbox changes` shows both texts; `%sandbox resolve PATH mine|theirs|both` settles one.",
         )
         self.path, self.expected, self.actual = paths[0], None, None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from memkernel.errors import SyncConflictError, SyncError
-from memkernel.models import Attachment, CellResult, StoreReport, SyncReport
+from memkernel.models import Attachment, CellResult, StoreReport, SyncConflict, SyncReport
 
 _KEPT = "What lies in the mount is kept, and saved at the next sync."
 
@@ -23,7 +22,7 @@ def _joined(earlier: StoreReport | None, later: StoreReport) -> StoreReport:
     if earlier is None:
         return later
     lists: dict[str, Any] = {}
-    for name in ("created", "modified", "deleted", "merged", "pulled", "refused", "conflicts", "notes"):
+    for name in ("created", "modified", "deleted", "merged", "pulled", "removed", "refused", "conflicts", "notes"):
         first, second = getattr(earlier, name), getattr(later, name)
         lists[name] = (*(one for one in first if one not in second), *second)
     return replace(later, **lists, held_back=later.held_back or earlier.held_back)
@@ -54,9 +53,18 @@ def raise_what_is_wrong(report: SyncReport, result: CellResult | None = None) ->
     for store in report.stores:
         if store.trouble is not None:
             raise trouble_error(store, report, result) from store.trouble
-    paths = conflicting_paths(report.stores)
-    if paths:
-        raise SyncConflictError(paths, report, result)
+    conflicts = [
+        (f"{store.mount_path}{conflict.path}", conflict.reason)
+        for store in report.stores
+        for conflict in sorted(store.conflicts, key=_is_consequence)
+    ]
+    if conflicts:
+        raise SyncConflictError([path for path, _ in conflicts], report, result, reason=conflicts[0][1])
+
+
+def _is_consequence(conflict: SyncConflict) -> bool:
+    """Whether it was put aside because of another, which tells more."""
+    return conflict.reason.startswith("was not saved, because")
 
 
 def trouble_error(store: StoreReport, report: SyncReport, result: CellResult | None = None) -> SyncError:
@@ -64,8 +72,3 @@ def trouble_error(store: StoreReport, report: SyncReport, result: CellResult | N
     hint = getattr(store.trouble, "hint", "")
     text = f"{store.mount_path} is not synced: {store.trouble}"
     return SyncError(text, hint=f"{hint} {_KEPT}".strip(), report=report, result=result)
-
-
-def conflicting_paths(stores: Sequence[StoreReport]) -> list[str]:
-    """Where texts were put aside, as the sandbox names them."""
-    return [f"{store.mount_path}{conflict.path}" for store in stores for conflict in store.conflicts]

@@ -54,8 +54,8 @@ def test_many_first_sandboxes_agree_on_the_installation(home: Home) -> None:
         f" print(Home(Path({str(home.directory)!r})).installation_id())"
     )
     with ThreadPoolExecutor(6) as pool:
-        told = set(pool.map(lambda _: subprocess.check_output([sys.executable, "-c", code]), range(6)))
-    assert told == {f"{home.installation_id()}\n".encode()}
+        asked = [pool.submit(subprocess.check_output, [sys.executable, "-c", code]) for _ in range(6)]
+    assert {one.result() for one in asked} == {f"{home.installation_id()}\n".encode()}
     assert len(home.installation_id()) == 16
     assert names(home) == []
 
@@ -152,7 +152,8 @@ def test_a_folder_is_alive_as_long_as_its_lock_is_held(home: Home, folder: Sessi
 def test_a_dead_folder_is_taken_by_one_alone(home: Home, folder: SessionFolder, note: Note) -> None:
     folder.release()
     with ThreadPoolExecutor(8) as pool:
-        taken = [one for one in pool.map(lambda _: folders.take(home, note.session_id), range(8)) if one]
+        asked = [pool.submit(folders.take, home, note.session_id) for _ in range(8)]
+    taken = [one for each in asked if (one := each.result())]
     assert len(taken) == 1
     taken[0].release()
 

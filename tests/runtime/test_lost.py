@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -199,6 +200,42 @@ def test_a_container_removed_in_a_cell_is_an_error_and_what_was_written_is_saved
         docker_box.run("1 + 1")
     docker_box.stop()
     assert boxes(notes).bash(f"cat {MOUNT}/a.md").stdout == "new\n"
+
+
+# -- the disk --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    disk = tmp_path / "small"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "memkernel-tests", str(disk)], check=True)
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.as_root
+def test_a_full_disk_keeps_what_is_there_and_the_next_cell_works_once_there_is_room(
+    dsn: str, small_disk: Path, boxes: MakeBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMKERNEL_HOME", str(small_disk / "home"))
+    with mk.connect(dsn) as connection:
+        notes = connection.store("Team notes", create=True)
+        notes.write("/a.md", "a")
+        box = boxes(notes, backend="local")
+        filled = box.bash(f"cd {MOUNT}; echo good > good.md; head -c 2000000 /dev/zero > large")
+        assert filled.status == "error"
+        assert "No space left" in filled.stderr
+        assert texts(notes) == {"/a.md": "a", "/good.md": "good\n"}
+        notes.write("/b.md", "b" * 50_000)
+        with pytest.raises(errors.SyncError) as caught:
+            box.bash("true")
+        assert "no space left" in str(caught.value)
+        assert texts(notes).keys() == {"/a.md", "/b.md", "/good.md"}
+        (small_disk / "home" / "sessions" / box.id / "mnt/memory/team-notes/large").unlink()
+        assert box.bash(f"wc -c < {MOUNT}/b.md").stdout.strip() == "50000"
+        box.stop()
 
 
 def test_a_kernel_that_dies_is_a_result_and_what_it_wrote_is_saved(notes: mk.Store, docker_box: mk.Sandbox) -> None:
