@@ -137,7 +137,9 @@ class Driver:
             for parts in messages:
                 message = self._read(parts)
                 if message is not None:
-                    take(message)
+                    # What a message makes of us must not cost the ones that came with it.
+                    with contextlib.suppress(Exception):
+                        take(message)
 
         return receive
 

@@ -6,6 +6,7 @@ person's rights, so they do not; what is left out is counted and said. Nothing h
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -242,7 +243,7 @@ def _clean_json(value: Any) -> Any:
         return {clean(key): _clean_json(each) for key, each in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list):
         return [_clean_json(each) for each in cast("list[Any]", value)]
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _sizes_of_images(metadata: object, data: Mapping[str, Any]) -> Output:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -83,7 +84,11 @@ class HerePlace(Place):
         if self.process is not None:
             assert self.process.stdin is not None
             self.process.stdin.close()
-            self.process.wait()
+            try:
+                self.process.wait(3)
+            except subprocess.TimeoutExpired:  # it is no helper
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def remove(self) -> None:

@@ -35,14 +35,35 @@ def all_processes() -> Processes:
     """Every process that can be seen from here."""
     if not os.path.isdir("/proc/self"):
         return _listed()
+    return _read(int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def family(root: int) -> Processes:
+    """The descendants of a process, as `all_processes` has them; faster where the machine runs hundreds of others."""
+    if not os.path.exists("/proc/%d/task/%d/children" % (root, root)):
+        processes = all_processes()
+        return {pid: processes[pid] for pid in below([root], processes)}
+    found: List[int] = []
+    ahead = [root]
+    while ahead:
+        pid = ahead.pop()
+        with contextlib.suppress(OSError):
+            for task in os.listdir("/proc/%d/task" % pid):
+                with open("/proc/%d/task/%s/children" % (pid, task), "rb") as file:
+                    children = [int(child) for child in file.read().split()]
+                found += children
+                ahead += children
+    return _read(found)
+
+
+def _read(pids: Iterable[int]) -> Processes:
     found: Processes = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                with open("/proc/%s/stat" % name, "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()
-                if fields[0] not in (b"Z", b"X"):
-                    found[int(name)] = Process(int(fields[1]), int(fields[3]), int(fields[19]))
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            with open("/proc/%d/stat" % pid, "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+            if fields[0] not in (b"Z", b"X"):
+                found[pid] = Process(int(fields[1]), int(fields[3]), int(fields[19]))
     return found
 
 

@@ -22,9 +22,9 @@ from memkernel.sandbox.inside.processes import (
     all_processes,
     below,
     die_with_parent,
+    family,
     hide,
     kill_all,
-    now_ticks,
 )
 from memkernel.sandbox.inside.protocol import ANSWER, ASK, CLOSE, DATA, EXEC, INTERRUPT, KILL_SINCE, MARK, OPEN
 
@@ -46,7 +46,6 @@ class Helper:
         self._commands: Commands = {}
         self._loop = Loop(self._obey, self._end_all)
         self._marked: Dict[int, int] = {}
-        self._marked_at = 0
 
     def run(self) -> NoReturn:
         """Help until the lease ends, or the kernel that was started here does."""
@@ -120,20 +119,14 @@ class Helper:
         return set(processes) - {1, os.getpid()}
 
     def _mark(self) -> None:
-        """Remember what runs now. The list is made when the request that follows has gone on."""
-        self._marked_at = now_ticks()
-        self._loop.at("mark", 0.0, self._list_marked)
-
-    def _list_marked(self) -> None:
-        processes = all_processes()
-        self._marked = {pid: processes[pid].born for pid in self._mine(processes)}
+        """Remember what runs now, before the request that follows can start anything."""
+        processes = all_processes() if self._kernel is None else family(os.getpid())
+        self._marked = {pid: process.born for pid, process in processes.items()}
 
     def _new(self, processes: Processes) -> Set[int]:
         """What was started since the mark."""
         return {
-            pid
-            for pid in self._mine(processes) - {self._kernel_pid}
-            if self._marked.get(pid) != processes[pid].born or processes[pid].born > self._marked_at
+            pid for pid in self._mine(processes) - {self._kernel_pid} if self._marked.get(pid) != processes[pid].born
         }
 
     def _interrupt(self) -> None:

@@ -1,0 +1,96 @@
+"""How work that does not end is pressed. Decision 6."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from memkernel.sandbox import follow
+from memkernel.sandbox.follow import Follower
+from memkernel.sandbox.relay import RelayClosedError
+from memkernel.sandbox.work import Work
+
+
+class Stubborn(Work):
+    """Work that ends when it has been pressed `presses` times."""
+
+    def __init__(self, presses: int, *, closed: bool = False) -> None:
+        super().__init__()
+        self.began = time.monotonic()
+        self.presses = presses
+        self.closed = closed
+        self.done: list[tuple[str, float]] = []
+
+    def interrupt(self) -> None:
+        self._press("interrupt")
+
+    def kill(self) -> None:
+        self._press("kill")
+
+    def _press(self, how: str) -> None:
+        if self.closed:
+            raise RelayClosedError
+        self.done.append((how, round(time.monotonic() - self.began, 1)))
+        if len(self.done) == self.presses:
+            self.end()
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "GRACE_S", 0.4)
+    monkeypatch.setattr(follow, "GIVE_UP_S", 0.2)
+
+
+def test_work_that_ends_is_not_pressed() -> None:
+    work = Stubborn(1)
+    threading.Timer(0.1, work.end).start()
+    outcome = Follower(work, 5, None).follow()
+    assert work.done == []
+    assert (outcome.timed_out, outcome.interrupted, outcome.given_up) == (False, False, False)
+
+
+def test_a_time_out_interrupts_then_kills_then_gives_up() -> None:
+    work = Stubborn(9)
+    outcome = Follower(work, 0.2, None).follow()
+    assert [how for how, _ in work.done] == ["interrupt", "kill"]
+    assert work.done[0][1] == pytest.approx(0.2, abs=0.15)
+    assert work.done[1][1] - work.done[0][1] == pytest.approx(0.4, abs=0.15)
+    assert outcome.timed_out
+    assert outcome.given_up
+
+
+def test_an_interrupt_only_interrupts() -> None:
+    work = Stubborn(9)
+    follower = Follower(work, 0.5, None)
+    follower.interrupt()
+    threading.Timer(1.2, work.end).start()
+    outcome = follower.follow()
+    assert [how for how, _ in work.done] == ["interrupt"]
+    assert outcome.interrupted
+    assert not outcome.timed_out
+
+
+def test_a_second_interrupt_kills_at_once() -> None:
+    work = Stubborn(2)
+    follower = Follower(work, None, None)
+    follower.interrupt()
+    follower.interrupt()
+    assert not follower.follow().given_up
+    assert [how for how, _ in work.done] == ["interrupt", "kill"]
+
+
+def test_where_the_channel_is_gone_its_end_is_waited_for() -> None:
+    work = Stubborn(1, closed=True)
+    threading.Timer(0.5, work.end).start()
+    assert not Follower(work, 0.1, None).follow().given_up
+
+
+def test_what_came_last_is_shown() -> None:
+    work, seen = Stubborn(1), list[dict[str, Any]]()
+    work.show({"output_type": "stream", "name": "stdout", "text": "last"})
+    work.end()
+    Follower(work, None, seen.append).follow()
+    assert seen == [{"output_type": "stream", "name": "stdout", "text": "last"}]
