@@ -200,4 +200,5 @@ class Sandboxes:
 
 def _changed(store: StoreReport) -> bool:
     """Whether a sync did something, and not only found what it had found before."""
-    return bool(store.created or store.modified or store.deleted or store.merged or store.pulled or store.conflicts)
+    saved = (store.created, store.modified, store.deleted, store.merged)
+    return any(map(bool, (*saved, store.pulled, store.removed, store.conflicts)))

@@ -27,6 +27,7 @@ _SIGNS: Final[Mapping[Outcome, str]] = {
     "deleted": "−",
     "merged": "⇄",
     "pulled": "↓",
+    "removed": "↓",
     "refused": "!",
     "not saved": "✗",
     "restored": "✗",
@@ -38,6 +39,7 @@ _CLASSES: Final[Mapping[Outcome, str]] = {
     "deleted": "went",
     "merged": "",
     "pulled": "faint",
+    "removed": "faint",
     "refused": "bad",
     "not saved": "bad",
     "restored": "bad",
@@ -122,8 +124,9 @@ def _store_summary(store: StoreReport) -> Iterator[str]:
         yield f"{counted(len(store.held_back.paths), 'deletion')} held back in {slug}"
     if store.refused:
         yield f"{counted(len(store.refused), 'file')} refused by {slug}"
-    if store.pulled:
-        yield f"{counted(len(store.pulled), 'file')} brought up to {slug}"
+    brought = len(store.pulled) + len(store.removed)
+    if brought:
+        yield f"{counted(brought, 'file')} brought up to {slug}"
 
 
 def _facts(line: ReportLine, counts: LineCounts) -> tuple[str, str, str]:

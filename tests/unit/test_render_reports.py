@@ -258,6 +258,15 @@ def test_a_result_that_is_printed_says_how_it_ended_its_notes_and_its_report() -
     ]
 
 
+def test_a_file_that_went_because_its_memory_did_is_told_apart_from_a_deletion() -> None:
+    gone = replace(NOTHING, removed=("/gone.md",))
+    assert lines(gone) == [
+        "1 file brought up to team-notes",
+        "  ↓ removed    /gone.md  as it is no longer in the store",
+    ]
+    assert "/gone.md" in Page(render.report_html(SyncReport((gone,)))).text
+
+
 def test_a_merged_path_is_told_once() -> None:
     merged = replace(NOTHING, merged=(MODIFIED,), pulled=("/plan.md",))
     assert [line.outcome for line in merged.lines()] == ["merged"]
