@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -106,26 +107,27 @@ def report_line(report: SyncReport) -> str:
         if words:
             paths = [line.path for line in store.lines() if line.path]
             shown = f" ({', '.join(paths[:3])}{', …' if len(paths) > 3 else ''})" if paths else ""
-            why = f": {store.trouble}" if store.trouble else ""
-            parts.append(", ".join(words) + shown + why)
+            more = (
+                f": {store.trouble}" if store.trouble else "; `%sandbox changes` shows both" if store.conflicts else ""
+            )
+            parts.append(", ".join(words) + shown + more)
     return one_line("; ".join(parts), REASON_CHARACTERS)
 
 
 def _store_summary(store: StoreReport) -> Iterator[str]:
-    saved = len(store.created) + len(store.modified) + len(store.deleted) + len(store.merged)
+    many = Counter(line.outcome for line in store.lines())
     slug = store.mount_path.rpartition("/")[2]
     if store.trouble is not None:
         yield f"{slug} could not be synced"
-    if saved:
+    if saved := many["created"] + many["modified"] + many["deleted"] + many["merged"]:
         yield f"{counted(saved, 'change')} saved in {slug}"
-    if store.conflicts:
-        yield f"{counted(len(store.conflicts), 'change')} NOT saved in {slug}"
-    if store.held_back is not None:
-        yield f"{counted(len(store.held_back.paths), 'deletion')} held back in {slug}"
-    if store.refused:
-        yield f"{counted(len(store.refused), 'file')} refused by {slug}"
-    brought = len(store.pulled) + len(store.removed)
-    if brought:
+    if many["not saved"]:
+        yield f"{counted(many['not saved'], 'change')} NOT saved in {slug}"
+    if many["restored"]:
+        yield f"{counted(many['restored'], 'deletion')} held back in {slug}"
+    if many["refused"]:
+        yield f"{counted(many['refused'], 'file')} refused by {slug}"
+    if brought := many["pulled"] + many["removed"]:
         yield f"{counted(brought, 'file')} brought up to {slug}"
 
 
@@ -155,7 +157,6 @@ def _ways_out(store: StoreReport) -> Iterator[str]:
         yield from [hint] if (hint := str(getattr(store.trouble, "hint", ""))) else []
     if store.conflicts:
         yield "The store's texts are in the files now, yours were put aside: `%sandbox changes` shows both."
-        yield "`%sandbox resolve PATH mine|theirs|both` settles one."
     if store.held_back is not None:
         yield "The cell left no file at all, so nothing was deleted. `%sandbox sync --allow-wipe` deletes them."
     if store.refused:

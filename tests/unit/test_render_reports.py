@@ -83,8 +83,7 @@ def test_what_needs_a_person_comes_first_with_its_reason_and_the_way_out() -> No
     assert "1 change NOT saved in team-notes" in found[0]
     assert " ".join(found[1].split()) == "✗ not saved /a.md the store's text is @8 by user_ann"
     assert found[2].split()[:3] == ["!", "refused", "/big.csv"]
-    assert "`%sandbox changes` shows both." in found[-3]
-    assert "`%sandbox resolve PATH mine|theirs|both` settles one." in found[-2]
+    assert "`%sandbox changes` shows both." in found[-2]
     assert "stays in the sandbox" in found[-1]
 
 
@@ -118,6 +117,8 @@ def test_without_counts_nothing_is_said_of_lines() -> None:
 def test_a_line_for_the_notebook_names_three_paths_at_most() -> None:
     line = render.report_line(SyncReport((SAVED,)))
     assert line.endswith("(/old.md, /plan.md, /units.md, …)")
+    assert render.report_line(SyncReport((BAD,))).endswith("; `%sandbox changes` shows both")
+    assert "PostgreSQL does not answer" in render.report_line(SyncReport((LOST,)))
     assert "\n" not in line
 
 
@@ -133,7 +134,7 @@ def test_the_html_says_the_same_and_its_commands_are_code() -> None:
         "the store's text is @8",
     ):
         assert said in page.text
-    assert "%sandbox resolve PATH mine|theirs|both" in page.inside["code"]
+    assert "%sandbox changes" in page.inside["code"]
     assert "`" not in page.text
 
 
@@ -270,3 +271,4 @@ def test_a_file_that_went_because_its_memory_did_is_told_apart_from_a_deletion()
 def test_a_merged_path_is_told_once() -> None:
     merged = replace(NOTHING, merged=(MODIFIED,), pulled=("/plan.md",))
     assert [line.outcome for line in merged.lines()] == ["merged"]
+    assert lines(merged)[0] == "1 change saved in team-notes"
