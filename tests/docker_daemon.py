@@ -33,8 +33,8 @@ OFFLINE_BASE: Final = "memkernel-tests-base:trixie"
 INSTALLATION: Final = "memkernel-tests"
 """Whose containers the tests' are, where a test needs none of its own."""
 
-APART: Final = ("--bridge=none", "--iptables=false", "--ip-forward=false", "--ip-masq=false")
-"""For an engine beside another: it leaves the machine's network alone."""
+APART: Final = ("--iptables=false", "--ip-forward=false", "--ip-masq=false")
+"""For an engine beside another: it leaves the machine's network alone. (`--bridge=none` would remove docker0.)"""
 
 _WITH_SUBORDINATE: Final = 'for ids in /etc/subuid /etc/subgid; do mount --bind "$0" $ids || exit; done; exec "$@"'
 _SYSTEM_CONTAINERD: Final = Path("/run/containerd/containerd.sock")

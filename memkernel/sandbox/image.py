@@ -18,17 +18,19 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
-from memkernel.errors import ImageError, SandboxError
+from memkernel.errors import EngineError, ImageError
 from memkernel.sandbox import walls
 from memkernel.sandbox.base import SandboxSpec
 from memkernel.sandbox.engine import Engine
-from memkernel.sandbox.outcome import refusal
+from memkernel.sandbox.outcome import NO_PROGRAM, refusal
 
 Progress = Callable[[str, float | None], None]
 
 BASE_IMAGE: Final = "python:3.12-slim"
 REQUIREMENTS: Final = ("ipykernel==7.4.0",)
 REPOSITORY: Final = "memkernel-sandbox"
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_BUILDERS_OWN: Final = ("--->", "Removing intermediate container", "Step ")
 _STEP: Final = re.compile(r"Step (\d+)/(\d+)")
 _ARCHITECTURES: Final[Mapping[str, str]] = {"amd64": "x86_64", "arm64": "aarch64"}
 _DOWNLOAD_S: Final = 600.0
@@ -150,23 +152,29 @@ class Images:
             volumes=volumes(self._engine, identity),
             labels={walls.LABEL_LOOK: str(int(time.time()))},
         )
-        container = self._engine.create(body, walls.names("look"))
-        try:
-            try:
-                self._engine.start(container)
-            except SandboxError as error:
-                hint = "A sandbox's image needs python3 with ipykernel."
-                raise ImageError(name, "python3 cannot be run in it", hint=hint) from error
-            self._engine.wait(container)
-            said = self._engine.logs(container)
-        finally:
-            self._engine.remove(container)
+        said = self._said(body)
         for line in reversed(said.splitlines()):
             with contextlib.suppress(ValueError):
                 found: object = json.loads(line)
                 if isinstance(found, dict) and {"python", "ipykernel"} <= found.keys():
                     return cast("dict[str, Any]", found)
-        raise ImageError(name, f"its python3 does not work: {' '.join(said.split())[-200:] or 'it said nothing'}")
+        words = " ".join(said.split())[-200:] or "it said nothing"
+        hint = "A sandbox's image needs python3 with ipykernel."
+        raise ImageError(name, f"python3 cannot be run in it ({words})", hint=hint)
+
+    def _said(self, body: Mapping[str, Any]) -> str:
+        """What the command of a container says until its end; why it could not be started."""
+        container = self._engine.create(body, walls.names("look"))
+        try:
+            self._engine.start(container)
+            self._engine.wait(container)
+            return self._engine.logs(container)
+        except EngineError as error:
+            if not str(error).startswith(NO_PROGRAM):
+                raise
+            return str(error)
+        finally:
+            self._engine.remove(container)
 
     # -- the shipped one, and packages ---------------------------------------------------------------
 
@@ -236,8 +244,8 @@ class Images:
         said = ""
         for event in events:
             _raise_if_failed(event, tag, said)
-            line = str(event.get("stream", "")).strip()
-            said = line or said
+            line = _COLOURS.sub("", str(event.get("stream", ""))).strip()
+            said = line if line and not line.startswith(_BUILDERS_OWN) else said
             if step := _STEP.match(line):
                 self._tell("building the sandbox's image", (int(step[1]) - 1) / int(step[2]))
             elif line:

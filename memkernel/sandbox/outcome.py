@@ -22,6 +22,7 @@ from memkernel.errors import (
 from memkernel.sandbox.base import Exit
 
 REMOVED: Final = "the sandbox's container was removed"
+NO_PROGRAM: Final = "the image has no"
 
 _Meaning = Callable[[re.Match[str]], MemkernelError]
 
@@ -87,7 +88,7 @@ _MEANINGS: Final[tuple[tuple[str, _Meaning], ...]] = (
     ),
     (r"manifest for (?P<image>\S+) not found", _image("its registry has no such tag", _NO_REGISTRY)),
     (
-        r"[Nn]o such image: (?P<image>\S+)",
+        r"[Nn]o such image: (?P<image>.+)",
         _image("it is not there", "`docker pull` fetches it, `docker images` lists what is there."),
     ),
     (r"returned a non-zero code: (?P<code>\d+)", _engine("a step of the build failed")),
@@ -102,7 +103,7 @@ _MEANINGS: Final[tuple[tuple[str, _Meaning], ...]] = (
     ),
     (
         r"exec(?: failed)?: \"?(?P<program>[\w./-]+)\"?: (?:executable file not found|stat \S+: no such file)",
-        _engine(r"the image has no \g<program>", "A sandbox's image needs python3 with ipykernel."),
+        _engine(rf"{NO_PROGRAM} \g<program>", "A sandbox's image needs python3 with ipykernel."),
     ),
     # -- the mounts
     (
