@@ -33,6 +33,7 @@ from memkernel.sandbox.work import Cell, Command
 
 READY_S: Final = 60.0
 _ARGUMENT: Final = 30_000  # bytes of a script that go as an argument
+_OOM_S: Final = 0.1  # no cell fills the memory faster; shorter ones are not asked about
 _ANSWER_S: Final = 5.0  # the helper's own time-out is past, and it says nothing
 
 Progress = Callable[[str, float | None], None]
@@ -284,8 +285,8 @@ class KernelSandbox(SandboxBackend):
                 status = "out_of_memory"
             exit_code = exit.exit_code if exit_code is None else exit_code
             notes.append(_how(exit))
-        elif status != "ok" and self._place is not None and self._place.memory_limit_was_hit():
-            notes.append("the memory limit was hit")
+        elif (status != "ok" or duration_s > _OOM_S) and life.memory_limit_was_hit():
+            notes.append("the memory limit was hit: something that the code had started was killed")
         if followed.sink_error is not None:
             raise followed.sink_error
         error = outputs.error

@@ -33,6 +33,7 @@ class Life:
         self._closing = False
         self._works: set[Work] = set()
         self._reason = ""
+        self._memory_told = False
         self.exit: Exit | None = None
         connection = connection_info()
         self._channel = place.launch(connection)
@@ -82,6 +83,13 @@ class Life:
         finally:
             with self._lock:
                 self._works.discard(work)
+
+    def memory_limit_was_hit(self) -> bool:
+        """Whether something was killed for memory, the kernel excepted; it is told once, since nobody counts."""
+        if self._memory_told or not self._place.memory_limit_was_hit():
+            return False
+        self._memory_told = True
+        return True
 
     def wait_for_exit(self) -> Exit:
         """How it ended, once the channel has."""

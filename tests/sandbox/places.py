@@ -28,8 +28,10 @@ class PipeChannel(Channel):
         self._in: IO[bytes] = process.stdin
         self._out: IO[bytes] = process.stdout
         self._lock = threading.Lock()
+        self._reader: threading.Thread | None = None
 
     def read(self) -> bytes:
+        self._reader = threading.current_thread()
         data = os.read(self._out.fileno(), 1 << 18)
         if not data:
             self._out.close()
@@ -43,6 +45,8 @@ class PipeChannel(Channel):
 
     def close(self) -> None:
         self._in.close()
+        if self._reader is threading.current_thread():  # it will not read again
+            self._out.close()
 
     def forget(self) -> None:
         for file in (self._in, self._out):
