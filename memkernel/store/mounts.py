@@ -117,6 +117,26 @@ class Mounts:
 
         return self._contact.read(read)
 
+    def brought(
+        self, memory_store_id: str, files: Iterable[tuple[str, bytes]], after_seq: int
+    ) -> set[tuple[str, bytes]]:
+        """Of these paths with their hashes, those that versions after a seq put there: no other path's text counts.
+
+        Raises:
+            DatabaseUnavailableError: the server does not answer.
+        """
+        wanted = list(files)
+        if not wanted:
+            return set()
+        places, hashes = [path for path, _ in wanted], [sha256.hex() for _, sha256 in wanted]
+
+        def read(connection: StoreConnection) -> set[tuple[str, bytes]]:
+            result = connection.run(queries.VERSION_PLACES, memory_store_id, places, hashes, after_seq)
+            get = result.get_value
+            return {(rows.text(get(row, 0)), get(row, 1) or b"") for row in range(result.ntuples)}
+
+        return self._contact.read(read)
+
     def publish(
         self, memory_store_id: str, session_id: str, heads: Heads, judge: Judge, *, cause: Cause | None = None
     ) -> Published:

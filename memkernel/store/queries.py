@@ -281,6 +281,12 @@ VERSION_HASHES: Final = planned(
     "SELECT DISTINCT content_sha256 FROM memkernel.memory_versions WHERE memory_store_id = $1::text "
     "AND seq > $3::bigint AND content_sha256 IN (SELECT decode(hash, 'hex') FROM unnest($2::text[]) AS hash)"
 )
+# Of these paths with their hashes, those that a version after seq $4 put there.
+VERSION_PLACES: Final = planned(
+    "SELECT DISTINCT path, content_sha256 FROM memkernel.memory_versions WHERE memory_store_id = $1::text "
+    "AND seq > $4::bigint AND (path, content_sha256) IN "
+    "(SELECT place, decode(hash, 'hex') FROM unnest($2::text[], $3::text[]) AS wanted (place, hash))"
+)
 
 # -- what became of a change whose connection was lost: both wait for the store's lock -------------
 

@@ -43,15 +43,15 @@ class Baseline:
         self.is_ready = False
         self.is_unsure = False
 
-    def load(self) -> bool:
-        """Read the baseline, where that was not done, or something is not sure any more; whether it was read.
+    def load(self) -> None:
+        """Read the baseline, where that was not done, or something is not sure any more.
 
         Raises:
             SyncError: the baseline is another store's, or of another format.
             DatabaseUnavailableError: the server does not answer.
         """
         if self._loaded:
-            return False
+            return
         noted = self._noted()
         record = self._mounts.open(*self._place)
         self.entries = record.baseline
@@ -67,7 +67,6 @@ class Baseline:
             self.is_unsure, self._is_told = record.is_pulling, record.is_pulling and self._is_noted
         self.heads = self._mounts.heads(self._store_id)
         self._loaded, self._was_interrupted = True, False
-        return True
 
     def forget(self, *, interrupted: bool = False) -> None:
         """Read what the database says again: it is not known what became of a change.
@@ -88,11 +87,15 @@ class Baseline:
             self.heads = self._mounts.heads(self._store_id, self.heads)
         return self.heads
 
-    def known(self, sha256s: Iterable[bytes]) -> frozenset[bytes] | None:
-        """Of these contents those that the store itself may have brought; None where the entries are exact."""
+    def is_behind(self, heads: Heads) -> bool:
+        """Whether the store has changed since the files were brought up to it."""
+        return heads.seq != self._seq
+
+    def known(self, files: Iterable[tuple[str, bytes]]) -> frozenset[tuple[str, bytes]] | None:
+        """Of these files those that the store itself may have brought; None where the entries are exact."""
         if self.is_ready and not self.is_unsure:
             return None
-        return frozenset(self._mounts.known(self._store_id, sha256s, self._seq if self.is_ready else 0))
+        return frozenset(self._mounts.brought(self._store_id, files, self._seq if self.is_ready else 0))
 
     def published(self, published: Published, unlike: Iterable[str], *, pulls: bool) -> None:
         """The mount's own changes are saved, and the database has their entries, except for the paths `unlike`."""
@@ -139,6 +142,7 @@ class Baseline:
             DatabaseUnavailableError: the server does not answer; it is told next time.
         """
         if not self._pending and not self._is_told and self.is_ready:
+            self._seq = self.heads.seq
             return
         if not self._is_noted:
             self.begin_pull(restores=False)

@@ -25,7 +25,7 @@ class Found:
     disk: plan.Disk
     changes: tuple[plan.LocalChange, ...]
     contents: Mapping[str, bytes]
-    known: frozenset[bytes] | None = None
+    known: frozenset[tuple[str, bytes]] | None = None
     has_unstable: bool = False
 
 
@@ -61,13 +61,13 @@ class Looker:
         unreadable = tuple(folder.rstrip("/") for folder in scan.unreadable)
         disk = plan.Disk(files, frozenset(scan.refused), unreadable, scan.complete)
         changes = plan.local_changes(entries, disk)
-        known = self._baseline.known([change.sha256 for change in changes if change.sha256])
+        known = self._baseline.known([(change.path, change.sha256) for change in changes if change.sha256])
         if known is not None:
             changes = plan.local_changes(entries, disk, known)
         return self._read(scan, disk, [one for one in changes if (one.path, one.sha256) not in undone], known)
 
     def _read(
-        self, scan: Scan, disk: plan.Disk, changes: list[plan.LocalChange], known: frozenset[bytes] | None
+        self, scan: Scan, disk: plan.Disk, changes: list[plan.LocalChange], known: frozenset[tuple[str, bytes]] | None
     ) -> Found:
         contents: dict[str, bytes] = {}
         unstable: set[str] = set()

@@ -84,15 +84,15 @@ class Rules:
         allow_wipe: whether deletions may leave nothing (Decision 15).
         refuse: why nothing of this mount is saved: it is read-only, or reset, or nobody knows where its files come
             from. Its texts are put aside, its deletions undone.
-        known: the mount was left while its files were brought up to the store: these are contents that the store
-            itself brought, and what is gone may have been removed so.
+        known: the mount was left while its files were brought up to the store: these are paths and contents that the
+            store itself brought, and what is gone may have been removed so.
     """
 
     limit: int
     on_conflict: ConflictPolicy = "error"
     allow_wipe: bool = False
     refuse: str | None = None
-    known: frozenset[bytes] | None = None
+    known: frozenset[tuple[str, bytes]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +128,9 @@ def entry(head: Head) -> Entry:
 
 
 def local_changes(
-    baseline: Mapping[str, Entry], disk: Disk, known: frozenset[bytes] | None = None
+    baseline: Mapping[str, Entry], disk: Disk, known: frozenset[tuple[str, bytes]] | None = None
 ) -> list[LocalChange]:
-    """What the files did since the baseline; contents that are `known` are the store's own doing."""
+    """What the files did since the baseline; contents that are `known` at their path are the store's own doing."""
     changes: list[LocalChange] = []
     for path, base in baseline.items():
         sha256 = disk.files.get(path)
@@ -142,7 +142,7 @@ def local_changes(
     changes.extend(
         LocalChange(path, "created", sha256, None) for path, sha256 in disk.files.items() if path not in baseline
     )
-    return [change for change in changes if known is None or change.sha256 not in known]
+    return [change for change in changes if known is None or (change.path, change.sha256) not in known]
 
 
 def is_wiped(baseline: Mapping[str, Entry], disk: Disk) -> bool:
