@@ -117,8 +117,10 @@ def _unopened(error: OSError, name: str, dir_fd: int, limit_bytes: int) -> Unrea
     """What the failure of open means. ELOOP is a link, ENXIO a socket; each may have changed again by now."""
     try:
         status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
-    except OSError:
+    except FileNotFoundError:
         return Unreadable(GONE)
+    except OSError:
+        return Unreadable(CHANGING)
     reason = why_no_file(status, limit_bytes)
     if reason is not None:
         return Unreadable(reason, status)

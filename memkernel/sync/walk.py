@@ -134,52 +134,50 @@ class Walk:
 
     def run(self) -> None:
         """Walk the whole mount."""
-        if not self._enter(".", self._root, _Looked(-1, self._known.root, "/", 1)):
-            self._known.root = KnownFolder()
+        self._enter(".", self._root, _Looked(-1, self._known.root, "/", 1))
 
-    def _enter(self, name: str, parent: int, here: _Looked) -> bool:
-        """Look through a folder by its name in its parent; False where it cannot be read."""
+    def _enter(self, name: str, parent: int, here: _Looked) -> None:
+        """Look through a folder by its name in its parent."""
         try:
             # The root, too, anew: a descriptor's place in its listing is shared by all who use it.
             here.fd = open_folder(name, dir_fd=parent)
         except OSError:
-            self._cannot_read(here.prefix)
-            return False
+            self._cannot_read(here)
+            return
         try:
-            return self._look(here)
+            self._look(here)
+        except OSError:
+            self._cannot_read(here)
         finally:
             os.close(here.fd)
 
-    def _cannot_read(self, prefix: str) -> None:
-        self.unreadable.append(prefix)
-        self.changed |= self._known.forget_below(prefix)
+    def _cannot_read(self, here: _Looked) -> None:
+        """The names are kept: once it can be read again, what its listing lacks is asked for."""
+        here.known.distrust()
+        self.unreadable.append(here.prefix)
+        self.changed |= self._known.forget_below(here.prefix)
 
-    def _look(self, here: _Looked) -> bool:
+    def _look(self, here: _Looked) -> None:
         stamps = here.known.stamps
         same = count = 0
         news: list[tuple[str, os.stat_result]] = []
-        try:
-            with os.scandir(here.fd) as entries:
-                for entry in itertools.islice(entries, self._left):
-                    count += 1
-                    try:
-                        status = entry.stat(follow_symlinks=False)
-                    except FileNotFoundError:
-                        continue
-                    # `stamp(status)`, without the call: this is what a scan of unchanged files consists of.
-                    now = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-                    if stamps.get(entry.name) == now:
-                        same += 1
-                    else:
-                        news.append((entry.name, status))
-                self._left -= count
-                self.complete = self.complete and (self._left > 0 or next(entries, None) is None)
-        except OSError:
-            self._cannot_read(here.prefix)
-            return False
+        with os.scandir(here.fd) as entries:
+            for entry in itertools.islice(entries, self._left):
+                count += 1
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                # `stamp(status)`, without the call: this is what a scan of unchanged files consists of.
+                now = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+                if stamps.get(entry.name) == now:
+                    same += 1
+                else:
+                    news.append((entry.name, status))
+            self._left -= count
+            self.complete = self.complete and (self._left > 0 or next(entries, None) is None)
         if news or same != len(stamps) or here.known.folders:
             self._look_at_news(here, news, same)
-        return True
 
     def _look_at_news(self, here: _Looked, news: list[tuple[str, os.stat_result]], same: int) -> None:
         known, folders = here.known, dict[str, int]()
@@ -216,15 +214,14 @@ class Walk:
     def _look_below(self, here: _Looked, name: str, device: int) -> None:
         prefix = f"{here.prefix}{name}/"
         below = _Looked(-1, here.known.folders.setdefault(name, KnownFolder()), prefix, here.depth + 1)
-        if device != self._device:
-            self._cannot_read(prefix)  # another file system is mounted there
-            del here.known.folders[name]
-        elif not self._enter(name, here.fd, below):
-            del here.known.folders[name]
+        if device == self._device:
+            self._enter(name, here.fd, below)
+        else:  # another file system is mounted there
+            self._cannot_read(below)
 
     def _forget_gone_folders(self, here: _Looked, folders: Container[str]) -> None:
         missing = [name for name in here.known.folders if name not in folders]
-        for name in [name for name in missing if not _is_folder(name, here.fd)]:
+        for name in [name for name in missing if _kind(name, here.fd) != stat.S_IFDIR]:
             del here.known.folders[name]
             self.changed |= self._known.forget_below(f"{here.prefix}{name}/")
 
@@ -234,7 +231,7 @@ class Walk:
         """What a listing lacks may have been renamed while it was made: each name is asked for."""
         listed = set(os.listdir(here.fd))
         missing = [name for name in here.known.stamps if name in folders or name not in listed]
-        for name in [name for name in missing if name in folders or not _exists(name, here.fd)]:
+        for name in [name for name in missing if name in folders or _kind(name, here.fd) is None]:
             del here.known.stamps[name]
             self.changed |= self._known.forget(here.prefix + name)
 
@@ -298,19 +295,16 @@ def _why_illegal(path: str) -> str | None:
     return None
 
 
-def _exists(name: str, fd: int) -> bool:
-    try:
-        os.stat(name, dir_fd=fd, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
+def _kind(name: str, fd: int) -> int | None:
+    """What an entry is, by S_IFMT; None where there is none.
 
-
-def _is_folder(name: str, fd: int) -> bool:
+    Raises:
+        OSError: the folder was closed to us meanwhile: then nothing in it counts as gone.
+    """
     try:
-        return stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
-    except OSError:
-        return False
+        return stat.S_IFMT(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return None
 
 
 def shown(refused: Iterable[tuple[str, str]], files: Iterable[str]) -> Iterator[tuple[str, str]]:

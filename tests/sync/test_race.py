@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from memkernel.sync.files import MountFiles, Unwritable
 from memkernel.sync.scan import Scanner
-from tests.fix_folders import KINDS
+from tests.fix_folders import KINDS, ORDINARY, ordinary_rights
 from tests.sync.places import put, sha256, sums
 
 RACE_S = 10.0
@@ -130,6 +132,58 @@ class Host:
     def close(self) -> None:
         self.scanner.close()
         self.files.close()
+
+
+BUSTLE = """
+import itertools, os, sys
+os.chdir(sys.argv[1])
+for turn in itertools.count():
+    for number in range(20):
+        name = f"d/{number}.md"
+        open(f"d/tmp-{number}", "w").write(str(turn))
+        os.replace(f"d/tmp-{number}", name)
+        if number % 5 == 0:
+            os.chmod("d", (0, 0o100, 0o400, 0o300)[turn % 4])
+            os.chmod("d", 0o700)
+    print(turn, flush=True)
+"""
+
+
+@pytest.mark.parametrize("rights", [nullcontext, *([ordinary_rights] if os.geteuid() == 0 else [])])
+def test_a_file_that_is_there_is_never_taken_for_deleted(
+    disk: Path, rights: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """Whatever happens around it: files that are replaced, a folder that is closed to its owner for moments."""
+    names = {f"/d/{number}.md" for number in range(20)}
+    for name in names:
+        put(disk, name)
+    if os.geteuid() == 0:
+        os.chown(disk, ORDINARY, ORDINARY)
+        os.chown(disk / "d", ORDINARY, ORDINARY)
+    seen: Counter[str] = Counter()
+    with subprocess.Popen([sys.executable, "-c", BUSTLE, str(disk)], stdout=subprocess.PIPE, text=True) as others:
+        try:
+            assert others.stdout is not None
+            others.stdout.readline()
+            with rights():
+                look_out(Scanner(disk), names, seen)
+                is_root = os.geteuid() == 0
+            assert others.poll() is None
+        finally:
+            others.kill()
+    assert seen["changed"] > 10
+    assert (seen["unreadable"] > 0) != is_root
+
+
+def look_out(scanner: Scanner, names: set[str], seen: Counter[str]) -> None:
+    """Scan for two seconds: each file is there, refused, or lies where nothing could be read."""
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        scan = scanner.scan()
+        assert scan.unreadable in ((), ("/d/",))
+        assert scan.unreadable or names <= scan.files.keys() | scan.refused.keys()
+        seen.update(unreadable=len(scan.unreadable), changed=scan.changed)
+    scanner.close()
 
 
 def everything_in(folder: Path) -> dict[str, tuple[str, int, int]]:
