@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import secrets
+import select
 import site
 import socket
 import subprocess
@@ -37,6 +38,7 @@ MOUNTS: Final = "MEMKERNEL_MOUNTS"
 """Level 2: a variable that says, as JSON, where the sandbox's paths really are."""
 
 _MARK: Final = "MEMKERNEL_SANDBOX"
+_START_S: Final = 20.0
 _END_S: Final = 5.0
 _LOOK_S: Final = 0.25
 _LOG_LINES: Final = 100
@@ -108,10 +110,10 @@ class LocalPlace(Place):
             try:
                 return self._launch(dict(connection) | {"ip": str(self.folder / "k")})
             except OSError as error:
-                self.remove()
+                self.end()
                 raise SandboxError(f"the local sandbox cannot be started: {error.strerror or error}") from error
             except BaseException:
-                self.remove()
+                self.end()
                 raise
 
     def _launch(self, connection: dict[str, Any]) -> Channel:
@@ -139,7 +141,8 @@ class LocalPlace(Place):
         self._channel = SocketChannel(ours)
         self._start_watch(self._process)
         with open(told_read, encoding="utf-8", errors="replace") as answer:
-            if trouble := answer.read():
+            came, _, _ = select.select([answer], [], [], _START_S)
+            if trouble := answer.read() if came else f"nothing happened for {_START_S:.0f} seconds":
                 raise SandboxError(f"the local sandbox cannot be started: {trouble}")
         return self._channel
 
@@ -326,8 +329,9 @@ def _source_of(module: str) -> str:
 
 
 def _path() -> str:
-    """Where programs are looked for: `python3` and `pip` are this Python's."""
-    return os.pathsep.join([os.path.dirname(sys.executable), config.for_programs().get("PATH", os.defpath)])
+    """Where programs are looked for, this Python's own among them."""
+    own, path = os.path.dirname(sys.executable), config.for_programs().get("PATH", os.defpath)
+    return path if own in path.split(os.pathsep) else f"{own}{os.pathsep}{path}"
 
 
 def _python_path() -> dict[str, str]:

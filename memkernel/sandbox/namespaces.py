@@ -63,12 +63,11 @@ def enter(binds: Sequence[Bind]) -> None:
     folders = {holder for target in targets.values() if (holder := _existing(target)) != target}
     if "/" in folders:
         covers.root()
-    sources = {bind: os.open(bind.source, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC) for bind in binds}
+    sources = {bind: _opened(bind.source) for bind in binds}
     for folder in sorted(folders - {"/"}):
         covers.folder(folder)
     for bind in sorted(binds, key=lambda bind: targets[bind]):
         _bind(sources[bind], targets[bind], bind.read_only)
-        os.close(sources[bind])
     covers.close()
     _unshare(_CLONE_NEWUSER)
 
@@ -209,10 +208,19 @@ def _show(fd: int, path: str) -> None:
         return
 
 
+def _opened(source: str) -> int:
+    """The source, held by a descriptor that does not open it."""
+    try:
+        fd = os.open(source, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise OSError(error.errno, f"{source}: {error.strerror}") from None
+    if stat.S_ISLNK(os.fstat(fd).st_mode):
+        raise OSError(f"{source} is a link")
+    return fd
+
+
 def _bind(fd: int, target: str, read_only: bool) -> None:
     mode = os.fstat(fd).st_mode
-    if stat.S_ISLNK(mode):
-        raise OSError(f"what belongs to {target} is a link")
     if not os.path.lexists(target):
         os.makedirs(posixpath.dirname(target), exist_ok=True)
         _make(target, mode)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import stat
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -17,8 +16,7 @@ from memkernel.errors import SandboxError
 from memkernel.folders import remove_tree
 
 _PREFIX: Final = "mkl-"
-_LOCK: Final = "lock"
-_LONGEST: Final = 90  # a socket's path has at most 104 bytes on macOS, and its name is to be added
+_LONGEST: Final = 75  # a socket's path has at most 104 bytes on macOS, and its name is to be added
 _OWN_FOLDERS: Final = ("home", "tmp", "memory")
 
 
@@ -35,22 +33,25 @@ def make() -> tuple[Path, int]:
         SandboxError: there is no place for one.
         OSError: it cannot be made.
     """
-    for where in (tempfile.gettempdir(), "/tmp"):
-        if len(os.fsencode(os.path.realpath(where))) <= _LONGEST - 16:
+    for where in map(os.path.realpath, (tempfile.gettempdir(), "/tmp")):
+        if len(os.fsencode(where)) <= _LONGEST:
             _sweep(Path(where))
-            folder = Path(os.path.realpath(tempfile.mkdtemp(prefix=_PREFIX, dir=where)))
-            furnish(folder)
-            return folder, _lock(folder)
+            new = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}", dir=where))
+            furnish(new)
+            # Locked before it has the name that others look for; what cleans /tmp leaves a locked folder alone, too.
+            lock = _locked(new)
+            _locks.add(lock)
+            return new.rename(new.with_name(new.name.removeprefix("new-"))), lock
     raise SandboxError("the local sandbox cannot be started: /tmp is a link to a very long path")
 
 
-def _lock(folder: Path) -> int:
-    """Say that the folder is in use for as long as this process lives. It is locked before it has its name."""
-    new = folder / "new-lock"
-    fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_EX)
-    new.rename(folder / _LOCK)
-    _locks.add(fd)
+def _locked(folder: Path) -> int:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise
     return fd
 
 
@@ -75,12 +76,9 @@ def _sweep(where: Path) -> None:
     """Remove the folders of ours whose process was killed."""
     for folder in where.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
-            status = folder.lstat()
-            if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-                continue
-            fd = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_tree(folder)
-            finally:
-                os.close(fd)
+            if folder.lstat().st_uid == os.geteuid():
+                lock = _locked(folder)
+                try:
+                    remove_tree(folder)
+                finally:
+                    os.close(lock)

@@ -19,9 +19,11 @@ import pytest
 
 from memkernel.errors import InvalidInputError, MountError, SandboxClosedError, SandboxError
 from memkernel.models import CellResult
+from memkernel.sandbox import private_folder as private_folders
 from memkernel.sandbox.base import MEBIBYTE, Mount, SandboxLimits
+from memkernel.sandbox.driver import connection_info
 from memkernel.sandbox.local import LocalSandbox
-from memkernel.sandbox.local_place import Level
+from memkernel.sandbox.local_place import Level, LocalPlace
 from tests.cluster.people import Person
 from tests.fix_local import LEVELS, SPEC
 
@@ -277,6 +279,7 @@ def test_a_kernel_that_dies_is_seen_at_once(box: LocalSandbox, how: str) -> None
 NOTEBOOK = """
 import os, sys, time
 from pathlib import Path
+from memkernel.sandbox.driver import connection_info
 from memkernel.sandbox.local import LocalSandbox
 from memkernel.sandbox.base import SandboxSpec
 if __name__ == "__main__":
@@ -469,10 +472,48 @@ def test_it_works_for_an_ordinary_user(ordinary_user: Person, open_ground: Path,
     assert sorted(os.listdir(folder)) == ["mnt"]
 
 
+def test_a_folder_that_went_away_is_named_and_nothing_is_left(
+    level: Level, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    place = LocalPlace(replace(SPEC, mounts=(Mount(data / "gone", "/mnt/memory/gone"),)), level)
+    if level == 1:
+        with pytest.raises(SandboxError, match=r"the local sandbox cannot be started: .*/gone: No such file"):
+            place.launch(connection_info())
+    else:
+        place.launch(connection_info())
+    folder = place.folder
+    assert folder.exists()
+    place.remove()
+    assert place.wait().exit_code is not None
+    assert not folder.exists()
+    assert processes_in(folder) == []
+
+
+def test_what_a_killed_process_left_is_swept_and_what_lives_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left, foreign = tmp_path / "mkl-left", tmp_path / "mkl-link"
+    (left / "home" / "deep").mkdir(parents=True)
+    foreign.symlink_to(Path(__file__).parent)
+    living, lock = private_folders.make()
+    other, other_lock = private_folders.make()
+    assert not left.exists()
+    assert living.exists()
+    assert Path(__file__).exists()
+    private_folders.let_go(lock)
+    third, third_lock = private_folders.make()
+    assert (living.exists(), other.exists(), third.exists()) == (False, True, True)
+    private_folders.let_go(other_lock)
+    private_folders.let_go(third_lock)
+
+
 FORBIDDEN = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
 ASK = """
 import sys
 from memkernel.errors import SandboxError
+from memkernel.sandbox.driver import connection_info
 from memkernel.sandbox.local import LocalSandbox
 from memkernel.sandbox.base import SandboxSpec
 if __name__ == "__main__":

@@ -225,10 +225,11 @@ def test_where_namespaces_are_forbidden_it_says_so(own_view: View) -> None:
 def test_a_source_that_is_missing_or_a_link_is_refused_by_name(view: View) -> None:
     link = view.ground / "link"
     link.symlink_to("/etc")
-    said, refused = view.try_to_run("echo started", Bind(str(view.ground / "nothing"), "/data"))
-    assert (said, refused) == ("", "No such file or directory")
+    nothing = view.ground / "nothing"
+    said, refused = view.try_to_run("echo started", Bind(str(nothing), "/data"))
+    assert (said, refused) == ("", f"{nothing}: No such file or directory")
     said, refused = view.try_to_run("echo started", Bind(str(link), "/data"))
-    assert (said, refused) == ("", "what belongs to /data is a link")
+    assert (said, refused) == ("", f"{link} is a link")
 
 
 def test_limits_are_set_and_never_raised(view: View) -> None:
