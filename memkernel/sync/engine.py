@@ -138,8 +138,7 @@ class MountSync:
         )
         self._looker = Looker(self._scanner, self._baseline)
         self._limit, self._max_files = limits.memories_per_store, max_files
-        self._is_settled = False
-        self._is_left_over = True  # what a crash left aside was not looked at yet
+        self._is_settled = self._is_whole = False  # as of the last sync: nothing to look at again; all brought up
         self._undone: set[tuple[str, bytes | None]] = set()  # put aside, not yet undone on disk
         self._held_back: dict[str, bytes] = {}
         self._turn = threading.RLock()
@@ -264,11 +263,10 @@ class MountSync:
 
     def _sync(self, request: _Request, outcome: Outcome) -> bool:
         """One round; whether the scan saw everything."""
-        self._is_left_over = self._baseline.load() or self._is_left_over
+        self._baseline.load()
         pulse = self._baseline.pulse()
         self._check_session(pulse)
-        self._keeper.collect(self._mounts, outcome, at_start=self._is_left_over)
-        self._is_left_over = False
+        self._keeper.collect(self._mounts, outcome)
         scan = self._scan(request)
         has_moved = (pulse.seq, pulse.archived) != (self._baseline.heads.seq, self._baseline.heads.archived)
         if self._is_settled and not has_moved and not (scan and scan.changed):
@@ -285,8 +283,9 @@ class MountSync:
         self._held_back = {path: self._baseline.entries[path].sha256 for path in decision.held_back}
         outcome.held_back = decision.held_back
         if not request.final:
-            is_whole = self._bring_up(found, decision, outcome)
-            self._is_settled = is_whole and not found.has_unstable
+            self._is_whole = False
+            self._is_whole = self._bring_up(found, decision, outcome)
+            self._is_settled = self._is_whole and not found.has_unstable
         return found.disk.complete
 
     def _check_session(self, pulse: Pulse) -> None:
@@ -316,20 +315,19 @@ class MountSync:
             merged = merge_all(decision.mergeable, found.contents, heads, texts, self._mounts.limits.content_bytes)
             return plan.decide(found.changes, found.contents, heads, rules, wiped=wiped, merged=merged)
 
-        decision = decide(self._baseline.heads, lambda ids: self._mounts.texts(self._store_id, ids))
+        known_heads = self._baseline.heads
+        decision = decide(known_heads, lambda ids: self._mounts.texts(self._store_id, ids))
         if not decision.edits:
             return decision
         judged = Judged((), False)
 
         def judge(heads: Heads, texts: Texts) -> Judged:
             nonlocal decision, judged
-            decision = decide(heads, texts)
+            decision = decision if heads is known_heads else decide(heads, texts)
             judged = Judged(decision.edits, self._will_pull(found, decision, heads))
             return judged
 
-        published = self._mounts.publish(
-            self._store_id, self._session_id, self._baseline.heads, judge, cause=request.cause
-        )
+        published = self._mounts.publish(self._store_id, self._session_id, known_heads, judge, cause=request.cause)
         unlike = [edit.path for edit in judged.edits if not edit.on_disk]
         self._baseline.published(published, unlike, pulls=judged.pulls and bool(judged.edits))
         outcome.saved(judged.edits, published.versions)
@@ -344,9 +342,9 @@ class MountSync:
         return plan.Rules(self._limit, request.on_conflict, request.allow_wipe, refuse, found.known)
 
     def _will_pull(self, found: Found, decision: plan.Decision, heads: Heads) -> bool:
-        own = {edit.path for edit in decision.edits if edit.on_disk}
-        repair = plan.repair(self._baseline.entries, found.disk, heads, unmountable=self._puller.unmountable)
-        return not own.issuperset([*(head.path for head in repair.puts), *repair.removals])
+        """Whether files may have to be written or removed; to say so needlessly costs a statement."""
+        undoes = decision.rejected or any(not edit.on_disk for edit in decision.edits)
+        return bool(undoes) or found.known is not None or not self._is_whole or self._baseline.is_behind(heads)
 
     # -- bringing up ---------------------------------------------------------------------------------
 

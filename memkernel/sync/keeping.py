@@ -63,21 +63,16 @@ class Keeper:
                 _tell(one, outcome)
             self._files.discard(aside)
 
-    def collect(self, mounts: Mounts, outcome: Outcome, *, at_start: bool) -> None:
+    def collect(self, mounts: Mounts, outcome: Outcome) -> None:
         """Keep what lies aside: written late into a file that had been replaced, or left there by a crash.
 
         Texts that the store has are no loss.
-
-        Args:
-            mounts: knows what the store has.
-            outcome: is told.
-            at_start: whether a process may have ended in the middle.
 
         Raises:
             OSError, DatabaseUnavailableError: it stays where it is.
         """
         self.keep(self._files.latecomers(), outcome)
-        left_over = self._files.leftovers() if at_start else ()
+        left_over = self._files.leftovers()
         if not left_over:
             return
         saved = mounts.known(self._store_id, [one.sha256 for one in left_over if one.sha256], 0)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench import bench_diff, bench_load_ext, bench_sandbox, bench_scan, bench_store, bench_tool
+from tests.bench import bench_diff, bench_load_ext, bench_sandbox, bench_scan, bench_store, bench_sync, bench_tool
 
 Result = dict[str, Any]
 
@@ -21,6 +21,7 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "diff": bench_diff.run,
     "load_ext": bench_load_ext.run,
     "scan": bench_scan.run,
+    "sync": bench_sync.run,
     "sandbox": bench_sandbox.run,
 }
 

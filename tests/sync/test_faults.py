@@ -5,18 +5,23 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from memkernel.errors import DatabaseUnavailableError, StoreNotFoundError, SyncError
 from memkernel.models import Limits
 from memkernel.store import Database
+from memkernel.store.connections import StoreConnection
+from memkernel.store.statements import Parameter, Statement
 from memkernel.sync import aside, rejected
 from memkernel.sync.engine import SessionOverError
 from tests.fix_postgres import PostgresServer
 from tests.store.proxy import LossyProxy, Side
-from tests.sync.mounted import ANN, Mounter
+from tests.sync.mounted import ANN, Mounter, saved
 
 TWO = (("/a.md", "alpha\n"), ("/b.md", "beta\n"))
 
@@ -341,3 +346,120 @@ def test_a_full_disk_is_trouble_and_the_next_sync_goes_on(
     assert mounted.in_store() == {"/a.md": b"theirs\n", "/b.md": b"beta\n", "/far.md": b"far\n", "/new.md": b"new\n"}
     assert mounted.put_aside() == {"/a.md": b"ours\n"}
     assert len(mounted.versions()) == 5
+
+
+# -- somebody writes meanwhile -------------------------------------------------------------------------
+
+
+def test_files_are_read_while_nothing_in_the_sandbox_runs(mounter: Mounter) -> None:
+    mounted = mounter(*TWO)
+    said: list[str] = []
+
+    @contextmanager
+    def frozen() -> Generator[None]:
+        mounted.write("/last.md", "written just before\n")
+        said.append("frozen")
+        yield
+        mounted.write("/late.md", "written just after\n")
+        said.append("thawed")
+
+    mounted.sync(frozen=frozen)
+    assert not said  # nothing was changed
+    mounted.write("/a.md", "edited\n")
+    report = mounted.sync(frozen=frozen)
+    assert said == ["frozen", "thawed"]
+    assert saved(report) == ["/last.md", "/a.md"]
+    assert saved(mounted.sync()) == ["/late.md"]
+
+
+def test_what_is_written_while_the_stores_version_comes_is_put_aside(
+    mounter: Mounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted = mounter(*TWO)
+    mounted.remote(("/a.md", "theirs\n"), ("/b.md", None))
+    texts = mounted.database.mounts.texts
+
+    def late(*arguments: Any) -> Any:
+        mounted.write("/a.md", "at the last moment\n")
+        return texts(*arguments)
+
+    monkeypatch.setattr(mounted.database.mounts, "texts", late)
+    report = mounted.sync()
+    monkeypatch.undo()
+    assert [one.reason for one in report.conflicts] == ["was written while the store's version was brought in"]
+    assert mounted.put_aside() == {"/a.md": b"at the last moment\n"}
+    assert mounted.on_disk() == mounted.in_store() == {"/a.md": b"theirs\n"}
+    assert mounted.sync().ok
+
+
+def test_a_text_written_late_into_a_file_that_was_replaced_is_kept(mounter: Mounter) -> None:
+    mounted = mounter(*TWO)
+    with (mounted.files / "a.md").open("ab") as held:
+        mounted.remote(("/a.md", "theirs\n"))
+        mounted.sync()
+        held.write(b"into the void\n")
+    report = mounted.sync()
+    assert [one.path for one in report.conflicts] == ["/a.md"]
+    assert mounted.put_aside() == {"/a.md": b"alpha\ninto the void\n"}
+    assert mounted.on_disk()["/a.md"] == b"theirs\n"
+
+
+@pytest.mark.parametrize("process", ["the same", "another"])
+def test_a_memory_whose_name_no_file_can_have_is_told_once_and_kept(mounter: Mounter, process: str) -> None:
+    long = "/" + "é" * 200
+    mounted = mounter(*TWO, (long, "text\n"))
+    assert mounted.on_disk() == {path: text.encode() for path, text in TWO}
+    if process == "another":
+        mounted.reopen()
+    report = mounted.sync()
+    assert len(report.notes) == (process == "another")
+    assert long in mounted.in_store()
+    assert report.ok
+
+
+def test_a_folder_that_nobody_can_read_deletes_nothing(mounter: Mounter) -> None:
+    mounted = mounter(*TWO, ("/c/d.md", "delta\n"))
+    shutil.rmtree(mounted.files / "c")
+    (mounted.files / "c").symlink_to("/etc")
+    report = mounted.sync()
+    assert not saved(report)
+    assert [one.path for one in report.refused] == ["/c"]
+    assert "/c/d.md" in mounted.in_store()
+    mounted.remote(("/c/d.md", "theirs\n"))
+    mounted.sync()
+    assert mounted.on_disk()["/c/d.md"] == b"theirs\n"
+    assert not (mounted.files / "c").is_symlink()
+
+
+def test_another_folder_in_the_mounts_place_is_trouble(mounter: Mounter) -> None:
+    mounted = mounter(*TWO)
+    mounted.files.rename(mounted.home / "moved")
+    mounted.files.mkdir()
+    report = mounted.mount.sync()
+    assert isinstance(report.trouble, SyncError)
+    assert len(mounted.versions()) == 2
+    assert len(mounted.in_store()) == 2
+
+
+def test_an_unchanged_mount_costs_one_small_query(mounter: Mounter, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounted = mounter(*TWO)
+    statements: list[bytes] = []
+    run = StoreConnection.run
+
+    def counted(connection: StoreConnection, statement: Statement, *values: Parameter) -> Any:
+        statements.append(statement.name)
+        return run(connection, statement, *values)
+
+    monkeypatch.setattr(StoreConnection, "run", counted)
+    mounted.sync()
+    mounted.sync(final=True, deep=True)
+    assert statements == [b"mount_pulse"] * 2
+
+
+def test_files_of_a_mount_are_the_sandboxs(mounter: Mounter) -> None:
+    owner = (os.getuid() + 1234, os.getgid() + 1234) if os.getuid() == 0 else (os.getuid(), os.getgid())
+    mounted = mounter(*TWO, ("/c/d.md", "delta\n"), owner=owner)
+    for place in ("a.md", "c", "c/d.md"):
+        status = (mounted.files / place).stat()
+        assert (status.st_uid, status.st_gid) == owner
+        assert status.st_mode & 0o777 == (0o755 if place == "c" else 0o644)

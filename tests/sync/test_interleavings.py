@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from memkernel.errors import MemkernelError
+from memkernel.models import ConflictPolicy
 from memkernel.store.connections import StoreConnection
 from memkernel.sync import renames
 from memkernel.sync.rejected import RejectedFolder
 from tests.sync.mounted import ANN, Mounted, Mounter
 
 PATHS = st.sampled_from(["/a", "/b.md", "/c/d.md", "/c/e.md", "/c/f/g.md", "/a/x.md"])
-POLICIES = st.sampled_from(["error", "merge"])
+POLICIES: st.SearchStrategy[ConflictPolicy] = st.sampled_from(["error", "merge"])
 
 
 class Cut(BaseException):
@@ -31,7 +32,7 @@ class Cut(BaseException):
 
 
 @contextmanager
-def cut_at(step: int) -> Iterator[None]:
+def cut_at(step: int) -> Generator[None]:
     """Raise before the n-th thing that leaves a trace."""
     left = itertools.count(step, -1)
 
@@ -120,7 +121,7 @@ class Interleavings(RuleBasedStateMachine):
     # -- syncing ---------------------------------------------------------------------------------------
 
     @rule(policy=POLICIES, wipe=st.booleans(), step=st.none() | st.integers(0, 40), reopened=st.booleans())
-    def sync(self, policy: str, wipe: bool, step: int | None, reopened: bool) -> None:
+    def sync(self, policy: ConflictPolicy, wipe: bool, step: int | None, reopened: bool) -> None:
         if step is not None:
             before = self.lines_here()
             with suppress(Cut), cut_at(step):
@@ -131,7 +132,7 @@ class Interleavings(RuleBasedStateMachine):
         if step is None:
             self.finish(policy, wipe=wipe)
 
-    def finish(self, policy: str, *, wipe: bool = False) -> None:
+    def finish(self, policy: ConflictPolicy, *, wipe: bool = False) -> None:
         self.seen |= self.lines_here()
         self.mounted.sync(on_conflict=policy, allow_wipe=wipe)
         refused = {one.path for one in self.mounted.mount.status().refused}
@@ -184,10 +185,10 @@ def test_any_interleaving_ends_alike_and_loses_nothing(mounter: Mounter) -> None
     run_state_machine_as_test(
         OfThisDatabase,
         settings=settings(
-            max_examples=40,
+            max_examples=100,
             stateful_step_count=25,
             deadline=None,
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
             report_multiple_bugs=False,
         ),
     )
