@@ -67,6 +67,8 @@ class LocalSandbox(KernelSandbox):
     @property
     def level(self) -> Level:
         """1 with namespaces, 2 with a mapping of paths."""
+        if self._local is not None:
+            return self._local.level
         if self._asked is not None:
             return self._asked
         if _refusal(self.spec.mounts):
@@ -144,7 +146,7 @@ class LocalSandbox(KernelSandbox):
         cwd: str = HOME,
         environment: Mapping[str, str] | None = None,
     ) -> ExecResult:
-        words = [self.mapped(word) for word in argv]
+        words = self._rehoming.arguments(argv)
         done = super().exec(words, stdin=stdin, timeout_s=timeout_s, cwd=cwd, environment=environment)
         return replace(done, stdout=self._shown_bytes(done.stdout), stderr=self._shown_bytes(done.stderr))
 

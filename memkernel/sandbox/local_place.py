@@ -62,7 +62,8 @@ class LocalPlace(Place):
     """
 
     def __init__(self, spec: SandboxSpec, level: Level) -> None:
-        self._spec, self.level = spec, level
+        self._spec = spec
+        self.level: Level = level
         self._folder: Path | None = None
         self._lock = -1
         self._process: subprocess.Popen[bytes] | None = None

@@ -15,10 +15,11 @@ import ast
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 _SHELL_METHODS = {"system", "getoutput", "getstatusoutput", "popen"}
 _SHELL_MAGICS = {"bash", "sh", "script", "!", "sx", "system"}
+_CODE_MAGICS = {"python", "python2", "python3", "pypy", "perl", "ruby"}
 _INTERPRETER = re.compile(r"\b(?:ba|da|z|k)?sh\b|\bpython[\d.]*\b|\bperl\b|\bruby\b|\bnode\b")
 _SHELL = re.compile(r"\b(?:ba|da|z|k)?sh\b")
 _CODE_OPTION = re.compile(r"\s-[a-z]*c\s*$")
@@ -103,7 +104,21 @@ class Rehoming:
 
         return self._in_magic.sub(replace, text) if self.folders else text
 
-    # -- bash --
+    # -- commands --
+
+    def arguments(self, argv: Sequence[str]) -> list[str]:
+        """A command with real paths: words that are paths, values of options, and the script of `bash -c`."""
+        is_shell = bool(argv) and _SHELL.fullmatch(posixpath.basename(argv[0])) is not None
+        made: list[str] = []
+        for index, word in enumerate(argv):
+            option, equals, value = word.partition("=")
+            if is_shell and index > 0 and re.fullmatch(r"-[a-z]*c", argv[index - 1]):
+                made.append(self.bash(word))
+            elif equals and option.startswith("-"):
+                made.append(f"{option}={self._replaced(value) or value}")
+            else:
+                made.append(self._replaced(word) or word)
+        return made
 
     def bash(self, script: str) -> str:
         """A script with real paths where a word is, or begins with, one of the sandbox.
@@ -148,7 +163,8 @@ def _words(call: ast.Call) -> Iterator[tuple[ast.Constant, bool]]:
     if name in ("run_line_magic", "run_cell_magic") and len(strings) == len(call.args) > 1:
         is_shell = strings[0].value in _SHELL_MAGICS
         yield strings[1], is_shell and name == "run_line_magic"
-        yield from ((body, True) for body in strings[2:] if is_shell)
+        is_code = strings[0].value in _CODE_MAGICS
+        yield from ((body, is_shell) for body in strings[2:] if is_shell or is_code)
     elif strings[:1] == call.args[:1] and (name in _SHELL_METHODS or _runs_a_shell(call)):
         yield from ((script, True) for script in strings[:1])
 

@@ -121,6 +121,7 @@ def test_python_and_bash_use_the_stores_by_the_paths_that_docker_has(box: LocalS
 def test_commands_get_their_arguments_and_their_folder_in_the_sandbox(box: LocalSandbox) -> None:
     assert box.exec(["cat", "/mnt/memory/book/a.md"]).stdout == b"SI\n"
     assert box.exec(["cat", "a.md"], cwd="/mnt/memory/book").stdout == b"SI\n"
+    assert box.exec(["bash", "-c", "cat /mnt/memory/book/a.md"]).stdout == b"SI\n"
     assert box.exec(["pwd"]).stdout == b"/home/sandbox\n"
     assert b"/mnt/memory/book/none" in box.exec(["cat", "/mnt/memory/book/none"]).stderr
 

@@ -82,6 +82,10 @@ def test_any_other_constant_stays_as_it_is(code: str) -> None:
             "get_ipython().run_cell_magic('bash', '', 'cd /real/mem\\nls\\n')",
         ),
         (
+            "get_ipython().run_cell_magic('python3', '', 'open(\\'/mnt/memory/a\\')\\n')",
+            "get_ipython().run_cell_magic('python3', '', \"open('/real/mem/a')\\n\")",
+        ),
+        (
             "get_ipython().run_cell_magic('writefile', '/mnt/memory/a', 'see /mnt/memory/b\\n')",
             "get_ipython().run_cell_magic('writefile', '/real/mem/a', 'see /mnt/memory/b\\n')",
         ),
@@ -241,6 +245,21 @@ PIECES = ["/mnt/memory", "/a", " ", "'", '"', "\\", "$(", ")", "`", "<<E", "E", 
 def test_only_paths_are_changed_and_back_again_it_is_the_same_script(script: str) -> None:
     plain = Rehoming({"/mnt/memory": "/r-e-a-l"})
     assert plain.bash(script).replace("/r-e-a-l", "/mnt/memory") == script
+
+
+@pytest.mark.parametrize(
+    ("argv", "real"),
+    [
+        (["cat", "/mnt/memory/a", "-n"], ["cat", "/real/mem/a", "-n"]),
+        (["/mnt/memory/run", "--in=/mnt/memory/a", "x=/data"], ["/real/mem/run", "--in=/real/mem/a", "x=/data"]),
+        (["bash", "-lc", "cat /mnt/memory/a", "/data"], ["bash", "-lc", "cat /real/mem/a", "/d"]),
+        (["/bin/sh", "-c", "cat /mnt/memory/a"], ["/bin/sh", "-c", "cat /real/mem/a"]),
+        (["grep", "-c", "in /mnt/memory/a"], ["grep", "-c", "in /mnt/memory/a"]),
+        ([], []),
+    ],
+)
+def test_a_command_has_real_paths_where_a_word_is_one(argv: list[str], real: list[str]) -> None:
+    assert REHOMING.arguments(argv) == real
 
 
 # -- single paths, and back ----------------------------------------------------------------------
