@@ -157,7 +157,7 @@ def test_an_own_images_entrypoint_user_command_and_volume_do_not_count(make_imag
 
 
 def test_an_own_image_may_have_its_python_anywhere_on_its_path(make_image: MakeImage, start: Start) -> None:
-    script = r"printf '#!/bin/sh\nexec /opt/memkernel/bin/python \"$@\"' > /there/python3; chmod +x /there/python3"
+    script = r"""printf '#!/bin/sh\nexec /opt/memkernel/bin/python "$@"' > /there/python3; chmod +x /there/python3"""
     image = make_image(f"RUN mkdir /there; {script}", "ENV PATH=/there:/usr/bin:/bin")
     assert start(image).run("1 + 1").result == "2"
 

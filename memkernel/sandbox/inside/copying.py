@@ -7,6 +7,7 @@ as it likes, make links and leave the folder.
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 import struct
@@ -138,7 +139,7 @@ def unpack(read: Read, target: str, most_bytes: int, most_entries: int) -> list[
     left_out: list[str] = []
     folder, name = os.path.split(target)
     budget = [most_bytes]
-    for number in range(most_entries + 1):
+    for number in itertools.count():
         kind, length = _ENTRY.unpack(read(_ENTRY.size))
         path = read(length)
         if kind == _END:
@@ -154,7 +155,6 @@ def unpack(read: Read, target: str, most_bytes: int, most_entries: int) -> list[
         if kind not in (_FOLDER, _FILE, _PROGRAM):
             raise CopyError("the stream is broken")
         _make(folder, [os.fsencode(name), *parts], kind, read, budget)
-    raise CopyError("the stream does not end")
 
 
 def _parts(path: bytes) -> list[bytes]:
