@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import functools
 import hashlib
 import os
+import signal
 import stat
 import sys
 from collections.abc import Callable
@@ -134,6 +136,23 @@ def _words(error: OSError) -> str:
 
 
 # -- writes through a mapping ------------------------------------------------------------------------
+
+
+def may_be_held(fd: int) -> bool:
+    """Whether somebody has a file open for writing, as who maps it has; True where that cannot be told.
+
+    A read lease is granted only where nobody has. It is given back at once: who opens the file meanwhile waits for
+    microseconds, and the signal that we then get is one that nobody minds (SIGIO would end the process).
+    """
+    if sys.platform != "linux":
+        return True
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError:
+        return True
+    return False
 
 
 def write_back(fd: int) -> None:

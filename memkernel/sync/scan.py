@@ -3,7 +3,8 @@
 A file's stamp (inode, size, mtime, ctime) stands for its content only if
 * its ctime lay two seconds back when the scan began: within one tick of the file system's clock a second write leaves
   no trace;
-* its dirty pages were written back before it was read: a store through a mapping into a page that is dirty leaves none;
+* nobody had it open for writing when it was read, or its dirty pages were written back before: a store through a
+  mapping into a page that is dirty leaves none;
 * the file system sees such stores at all: a memory file system (tmpfs) never does, so there every file is read anew.
 """
 

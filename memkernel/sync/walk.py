@@ -23,6 +23,7 @@ from memkernel.sync.reading import (
     FileRead,
     Stamp,
     Unreadable,
+    may_be_held,
     read_file,
     stamp,
     why_no_file,
@@ -35,7 +36,7 @@ SETTLED_NS: Final = 2_000_000_000
 KEPT_BYTES: Final = 32 << 20
 """Up to this sum a pass keeps the contents that it has read."""
 
-_FLUSHED_ONE_BY_ONE: Final = 32
+_FLUSHED_ONE_BY_ONE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,13 +271,13 @@ class Walk:
         return self._stamps_tell and self._began_ns - status.st_ctime_ns > SETTLED_NS
 
     def _flush(self, fd: int) -> None:
-        if not self._stamps_tell:
+        if self._flushed > _FLUSHED_ONE_BY_ONE or not self._stamps_tell or not may_be_held(fd):
             return
         self._flushed += 1
         if self._flushed <= _FLUSHED_ONE_BY_ONE:
             with contextlib.suppress(OSError):
                 write_back(fd)
-        elif self._flushed == _FLUSHED_ONE_BY_ONE + 1:
+        else:
             write_all_back(self._root)
 
     def _flush_all(self) -> None:

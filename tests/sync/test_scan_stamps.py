@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -110,6 +111,42 @@ def test_stores_through_a_mapping_are_seen_each_time(roomy: Path, scanner: Scann
         assert scan.changed
     for each in maps:
         each.close()
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_mapping_made_after_the_scan_is_seen(roomy: Path, scanner: Scanner, is_open: bool) -> None:
+    """The page is dirty, and nobody had it mapped when the file was read; perhaps it was open already."""
+    path = put(roomy, "/a", b"0" * 100)
+    file = path.open("r+b") if is_open else None
+    settle()
+    scanner.scan()
+    file = file or path.open("r+b")
+    with file, mmap.mmap(file.fileno(), 100) as mapped:
+        for turn in b"ab":
+            assert mapped[1] == ord("0")
+            mapped[0] = turn
+            settle()
+            assert sums(scanner.scan()) == {"/a": sha256(mapped[:])}
+
+
+def test_who_opens_a_file_while_it_is_scanned_waits_for_no_time_and_harms_nobody(roomy: Path, scanner: Scanner) -> None:
+    """The lease that tells whether a file is held is broken again and again."""
+    file, done = put(roomy, "/a", "x"), threading.Event()
+
+    def reopen() -> None:
+        while not done.is_set():
+            with file.open("r+b"):
+                pass
+
+    threads = [threading.Thread(target=reopen) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(500):
+        put(roomy, "/a", "x")
+        assert sums(scanner.scan()) in ({"/a": sha256("x")}, {"/a": sha256("")}, {})
+    done.set()
+    for thread in threads:
+        thread.join()
 
 
 def test_two_stores_between_three_scans_in_a_hurry_are_seen(roomy: Path, scanner: Scanner) -> None:
