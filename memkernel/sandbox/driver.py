@@ -22,7 +22,6 @@ from jupyter_client.session import DELIM, Session
 from memkernel.sandbox import zmtp
 from memkernel.sandbox.inside import protocol
 from memkernel.sandbox.inside.protocol import frame
-from memkernel.sandbox.output import Outputs
 from memkernel.sandbox.relay import Relay
 from memkernel.sandbox.work import Cell
 
@@ -97,7 +96,7 @@ class Driver:
                 return True
         return False
 
-    def execute(self, code: str, outputs: Outputs, *, silent: bool = False) -> Cell:
+    def execute(self, cell: Cell, code: str, *, silent: bool = False) -> None:
         """Send a cell. What runs in the sandbox now is remembered first, so that what the cell starts can be killed."""
         content: dict[str, Any] = {
             "code": code,
@@ -108,10 +107,9 @@ class Driver:
             "stop_on_error": False,  # one cell at a time: nothing is queued that could be aborted
         }
         message_id, data = self._request("execute_request", content)
-        cell = Cell(self._relay, outputs)
         self._cells = {message_id: cell}
+        cell.sent = True
         self._relay.write(frame(protocol.MARK, 0) + data)
-        return cell
 
     def _request(self, kind: str, content: dict[str, Any]) -> tuple[str, bytes]:
         message: dict[str, Any] = self._session.msg(kind, content)  # pyright: ignore[reportUnknownMemberType] - a bare dict

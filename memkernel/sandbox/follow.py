@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -55,8 +56,22 @@ class Follower:
             self._due = time.monotonic()
         self._work.wake()
 
-    def follow(self) -> Followed:
-        """Until it has ended, or was given up. A KeyboardInterrupt in here interrupts the work."""
+    def follow(self, begin: Callable[[], None]) -> Followed:
+        """Begin it, and follow it until it has ended or was given up.
+
+        A KeyboardInterrupt in here interrupts the work. One that comes before it was sent leaves it undone; what was
+        perhaps half sent is killed if the interrupt does not end it.
+        """
+        try:
+            begin()
+        except RelayClosedError:
+            self._work.end()
+        except KeyboardInterrupt:
+            self.interrupt()
+            if self._work.sent:
+                self._due = time.monotonic() + GRACE_S
+            else:
+                self._work.end()
         while True:
             try:
                 if self._step():

@@ -105,16 +105,22 @@ class KernelSandbox(SandboxBackend):
         with self._changing:
             assert self._place is not None
             life = self._life = Life(self._place, self.spec)
-            if not life.wait_until_ready(READY_S):
-                logs = self._place.logs().strip().rpartition("\n")[2]
-                life.close()
-                why = life.exit.detail if life.exit is not None and life.exit.detail else logs
-                raise SandboxError(f"the sandbox's kernel did not start{f': {why}' if why else ''}")
-            if startup := self._startup():
-                cell = life.driver.execute(startup, self._outputs(), silent=True)
-                with life.running(cell):
-                    Follower(cell, READY_S, None).follow()
+            try:
+                self._make_ready(life, self._place)
+            except BaseException:
+                life.close()  # the next cell starts another one
+                raise
             return life
+
+    def _make_ready(self, life: Life, place: Place) -> None:
+        if not life.wait_until_ready(READY_S):
+            logs = place.logs().strip().rpartition("\n")[2]
+            why = life.exit.detail if life.exit is not None and life.exit.detail else logs
+            raise SandboxError(f"the sandbox's kernel did not start{f': {why}' if why else ''}")
+        if startup := self._startup():
+            cell = Cell(life.relay, self._outputs())
+            with life.running(cell):
+                Follower(cell, READY_S, None).follow(lambda: life.driver.execute(cell, startup, silent=True))
 
     def _relaunch(self) -> Life:
         with self._changing:
@@ -192,13 +198,9 @@ class KernelSandbox(SandboxBackend):
             began = time.monotonic()
             life = self._living()
             outputs = self._outputs()
-            try:
-                cell = life.driver.execute(code, outputs)
-            except RelayClosedError:
-                cell = Cell(life.relay, outputs)
-                cell.end()
+            cell = Cell(life.relay, outputs)
             with life.running(cell):
-                followed = self._follow(Follower(cell, timeout_s, on_output))
+                followed = self._follow(Follower(cell, timeout_s, on_output), lambda: life.driver.execute(cell, code))
             if followed.timed_out:
                 with suppress(RelayClosedError):
                     cell.kill()  # what a cell that ended has left behind would write on
@@ -226,14 +228,11 @@ class KernelSandbox(SandboxBackend):
             outputs = self._outputs()
             argv, stdin = _bash(self._command(command))
             work = Command(life.relay, self.spec.limits.output_bytes, outputs)
-            try:
-                work.number = life.relay.command(
-                    argv, stdin=stdin, cwd=self._folder(HOME), environment={}, timeout_s=None, handle=work.handle
-                )
-            except RelayClosedError:
-                work.end()
             with life.running(work):
-                followed = self._follow(Follower(work, timeout_s, on_output))
+                followed = self._follow(
+                    Follower(work, timeout_s, on_output),
+                    lambda: work.start(argv, stdin=stdin, cwd=self._folder(HOME)),
+                )
             if followed.timed_out:
                 with suppress(RelayClosedError):
                     work.kill()
@@ -251,10 +250,10 @@ class KernelSandbox(SandboxBackend):
             return "died"
         return "ok" if work.exit_code == 0 else "error"
 
-    def _follow(self, follower: Follower) -> Followed:
+    def _follow(self, follower: Follower, begin: Callable[[], None]) -> Followed:
         self._follower = follower
         try:
-            return follower.follow()
+            return follower.follow(begin)
         finally:
             self._follower = None
 
@@ -323,14 +322,7 @@ class KernelSandbox(SandboxBackend):
         began = time.monotonic()
         work = Command(life.relay, self.spec.limits.output_bytes)
         try:
-            work.number = life.relay.command(
-                argv,
-                stdin=stdin,
-                cwd=self._folder(cwd),
-                environment=environment or {},
-                timeout_s=timeout_s,
-                handle=work.handle,
-            )
+            work.start(argv, stdin=stdin, cwd=self._folder(cwd), environment=environment or {}, timeout_s=timeout_s)
         except RelayClosedError:
             work.end()
         with life.running(work):

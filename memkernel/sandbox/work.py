@@ -13,7 +13,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from codecs import getincrementaldecoder
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Final, cast
 
@@ -34,6 +34,7 @@ class Work(ABC):
         self._changed: SimpleQueue[None] = SimpleQueue()
         self._lock = threading.Lock()
         self._waiting: list[Output] = []
+        self.sent = False
         self.over = False
 
     def wait(self, timeout_s: float) -> None:
@@ -157,17 +158,32 @@ class Command(Work):
         self._outputs = outputs
         self._tails = {protocol.STDOUT: Tail(limit), protocol.STDERR: Tail(limit)}
         self._decoders = {kind: getincrementaldecoder("utf-8")("replace") for kind in self._tails}
-        self.number = 0
+        self._number = 0
         self.exit_code: int | None = None
         self.timed_out = False
 
     def interrupt(self) -> None:
-        self._relay.signal(self.number, signal.SIGINT)
+        self._relay.signal(self._number, signal.SIGINT)
 
     def kill(self) -> None:
-        self._relay.kill(self.number, _KILL_S)
+        self._relay.kill(self._number, _KILL_S)
 
-    def handle(self, kind: int, payload: bytes) -> None:
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes,
+        cwd: str,
+        environment: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Start it; raises RelayClosedError."""
+        self.sent = True
+        self._number = self._relay.command(
+            argv, stdin=stdin, cwd=cwd, environment=environment or {}, timeout_s=timeout_s, handle=self._handle
+        )
+
+    def _handle(self, kind: int, payload: bytes) -> None:
         """A frame of the helper's."""
         if kind in self._tails and not self.over:
             if self._outputs is None:

@@ -38,6 +38,10 @@ class Stubborn(Work):
             self.end()
 
 
+def nothing() -> None:
+    """Begins what has begun."""
+
+
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "GRACE_S", 0.4)
@@ -47,14 +51,14 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_work_that_ends_is_not_pressed() -> None:
     work = Stubborn(1)
     threading.Timer(0.1, work.end).start()
-    outcome = Follower(work, 5, None).follow()
+    outcome = Follower(work, 5, None).follow(nothing)
     assert work.done == []
     assert (outcome.timed_out, outcome.interrupted, outcome.given_up) == (False, False, False)
 
 
 def test_a_time_out_interrupts_then_kills_then_gives_up() -> None:
     work = Stubborn(9)
-    outcome = Follower(work, 0.2, None).follow()
+    outcome = Follower(work, 0.2, None).follow(nothing)
     assert [how for how, _ in work.done] == ["interrupt", "kill"]
     assert work.done[0][1] == pytest.approx(0.2, abs=0.15)
     assert work.done[1][1] - work.done[0][1] == pytest.approx(0.4, abs=0.15)
@@ -67,7 +71,7 @@ def test_an_interrupt_only_interrupts() -> None:
     follower = Follower(work, 0.5, None)
     follower.interrupt()
     threading.Timer(1.2, work.end).start()
-    outcome = follower.follow()
+    outcome = follower.follow(nothing)
     assert [how for how, _ in work.done] == ["interrupt"]
     assert outcome.interrupted
     assert not outcome.timed_out
@@ -78,19 +82,41 @@ def test_a_second_interrupt_kills_at_once() -> None:
     follower = Follower(work, None, None)
     follower.interrupt()
     follower.interrupt()
-    assert not follower.follow().given_up
+    assert not follower.follow(nothing).given_up
     assert [how for how, _ in work.done] == ["interrupt", "kill"]
 
 
 def test_where_the_channel_is_gone_its_end_is_waited_for() -> None:
     work = Stubborn(1, closed=True)
     threading.Timer(0.5, work.end).start()
-    assert not Follower(work, 0.1, None).follow().given_up
+    assert not Follower(work, 0.1, None).follow(nothing).given_up
 
 
 def test_what_came_last_is_shown() -> None:
     work, seen = Stubborn(1), list[dict[str, Any]]()
     work.show({"output_type": "stream", "name": "stdout", "text": "last"})
     work.end()
-    Follower(work, None, seen.append).follow()
+    Follower(work, None, seen.append).follow(nothing)
     assert seen == [{"output_type": "stream", "name": "stdout", "text": "last"}]
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_an_interrupt_at_the_very_beginning_leaves_nothing_running(sent: bool) -> None:
+    work = Stubborn(2)
+
+    def begin() -> None:
+        work.sent = sent
+        raise KeyboardInterrupt
+
+    outcome = Follower(work, None, None).follow(begin)
+    assert outcome.interrupted
+    assert [how for how, _ in work.done] == (["interrupt", "kill"] if sent else ["interrupt"])
+
+
+def test_what_cannot_be_sent_has_ended() -> None:
+    def begin() -> None:
+        raise RelayClosedError
+
+    work = Stubborn(1)
+    Follower(work, None, None).follow(begin)
+    assert work.over

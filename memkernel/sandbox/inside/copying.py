@@ -7,7 +7,6 @@ as it likes, make links and leave the folder.
 
 from __future__ import annotations
 
-import itertools
 import os
 import stat
 import struct
@@ -139,7 +138,9 @@ def unpack(read: Read, target: str, most_bytes: int, most_entries: int) -> list[
     left_out: list[str] = []
     folder, name = os.path.split(target)
     budget = [most_bytes]
-    for number in itertools.count():
+    number = -1
+    while True:
+        number += 1
         kind, length = _ENTRY.unpack(read(_ENTRY.size))
         path = read(length)
         if kind == _END:
