@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -195,9 +195,12 @@ class MountSync:
             heads = self._mounts.heads(self._store_id).by_path
             still = [path for path, sha256 in self._held_back.items() if path in heads and heads[path].sha256 == sha256]
             deletions = [Change(path, None, heads[path].sha256.hex()) for path in still]
-            self._memories.apply(self._store_id, deletions, actor=Actor("session_actor", self._session_id))
+            actor = Actor("session_actor", self._session_id)
+            made = [one for one in self._memories.apply(self._store_id, deletions, actor=actor) if one]
             self._held_back = {}
-            return self.sync()
+            report = self.sync()
+            removed = tuple(path for path in report.removed if path not in still)
+            return replace(report, deleted=(*made, *report.deleted), removed=removed)
 
     def status(self) -> MountStatus:
         """What the next sync would do, as far as that can be told without doing it.

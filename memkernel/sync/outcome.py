@@ -21,6 +21,7 @@ class Outcome:
     deleted: list[MemoryVersion] = field(default_factory=list[MemoryVersion])
     merged: list[MemoryVersion] = field(default_factory=list[MemoryVersion])
     pulled: list[str] = field(default_factory=list[str])
+    removed: list[str] = field(default_factory=list[str])
     refused: list[RefusedFile] = field(default_factory=list[RefusedFile])
     conflicts: list[SyncConflict] = field(default_factory=list[SyncConflict])
     held_back: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ class Outcome:
             deleted=_by_path(self.deleted),
             merged=_by_path(self.merged),
             pulled=tuple(sorted(self.pulled)),
+            removed=tuple(sorted(self.removed)),
             refused=tuple(sorted(self.refused, key=lambda one: one.path)),
             conflicts=tuple(sorted(self.conflicts, key=lambda one: one.path)),
             held_back=HeldBack(store_id, self.held_back) if self.held_back else None,

@@ -47,7 +47,7 @@ class Puller:
         Args:
             repair: what is to be done.
             disk: what the scan found that it is made from.
-            outcome: is told what was pulled, except for the paths in `told`.
+            outcome: is told what was written and removed, except for the paths in `told`.
             told: paths of which a person is told otherwise.
 
         Returns:
@@ -58,24 +58,26 @@ class Puller:
             OSError: a text that had to make way cannot be kept; it stays beside the mount.
             DatabaseUnavailableError: the texts cannot be read; what was done so far is in the baseline.
         """
-        done: list[str] = []
+        removed: list[str] = []
+        written: list[str] = []
         is_whole = True
         try:
             for path in repair.removals:
                 self._remove(path, disk, outcome)
-                done.append(path)
+                removed.append(path)
             self._files.prune_folders()
             for heads in _chunks(repair.puts):
                 texts = self._mounts.texts(self._store_id, [head.version_id for head in heads])
                 fresh = {head.path: head for head in heads if _is_text_of(head, texts.get(head.version_id))}
-                done += self._write(fresh, texts, disk, outcome)
+                written += self._write(fresh, texts, disk, outcome)
                 is_whole = is_whole and len(fresh) == len(heads)  # else the store has changed again meanwhile
             self._files.flush()
         except SyncError:
             self._baseline.forget(interrupted=True)  # some of the files may be there
             raise
         finally:
-            outcome.pulled += [path for path in done if path not in told]
+            outcome.removed += [path for path in removed if path not in told]
+            outcome.pulled += [path for path in written if path not in told]
         return is_whole
 
     def _remove(self, path: str, disk: plan.Disk, outcome: Outcome) -> None:

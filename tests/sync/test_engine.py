@@ -89,7 +89,7 @@ def test_f250_renames_and_deletions_of_the_store_are_mirrored(mounter: Mounter) 
     mounted.database.memories.rename_tree(mounted.store_id, "/notes", "/later", actor=ANN)
     mounted.remote(("/c.md", None))
     report = mounted.sync()
-    assert report.pulled == ("/c.md", "/later/b.md", "/notes/b.md")
+    assert (report.pulled, report.removed) == (("/later/b.md",), ("/c.md", "/notes/b.md"))
     assert mounted.on_disk() == mounted.in_store() == {"/a.md": b"alpha\n", "/later/b.md": b"beta\n"}
     assert not (mounted.files / "notes").exists()
 
@@ -330,6 +330,7 @@ def test_f262_deleting_all_files_at_once_is_held_back(mounter: Mounter) -> None:
     assert mounted.on_disk() == mounted.in_store() == {path: text.encode() for path, text in TWO}
     report = mounted.mount.apply_held_back()
     assert mounted.on_disk() == mounted.in_store() == {}
+    assert (saved(report), report.removed, report.ok) == (["/a.md", "/notes/b.md"], (), True)
     assert {one.created_by for one in mounted.versions()[2:]} == {Actor("session_actor", mounted.session_id)}
 
 
