@@ -32,12 +32,13 @@ def deep_chain(top: Path, depth: int) -> None:
 
 
 def deep_comb(top: Path, depth: int) -> None:
-    """As `deep_chain`, and each folder holds a second one."""
+    """As `deep_chain`, and each folder holds others besides: whatever the order, in half of them some come later."""
     fd = open_folder(top)
-    for _ in range(depth):
-        os.mkdir("d", dir_fd=fd)
-        os.mkdir("e", dir_fd=fd)
-        below = open_folder("d", dir_fd=fd)
+    for level in range(depth):
+        names = ["e", "f", f"d{level}"]
+        for name in names if level % 2 else reversed(names):
+            os.mkdir(name, dir_fd=fd)
+        below = open_folder(f"d{level}", dir_fd=fd)
         os.close(fd)
         fd = below
     os.close(fd)
@@ -99,7 +100,7 @@ def test_a_chain_of_folders_of_any_depth_is_counted(roomy: Path) -> None:
 
 def test_folders_nested_beyond_all_reason_count_as_too_many(roomy: Path) -> None:
     before = open_descriptors()
-    deep_comb(roomy, 200)
+    deep_comb(roomy, 400)
     assert usage(roomy, 10_000, NO_LIMIT).files == 10_000
     assert open_descriptors() == before
 
