@@ -27,6 +27,9 @@ from memkernel.sync.walk import Known, LocalFile, Walk, shown
 
 __all__ = ["LocalFile", "Scan", "Scanner"]
 
+MOST_ENTRIES: Final = 50_000
+"""A full store, 2,000 memories of 20 segments, can be 40,000 files and folders."""
+
 _BLIND_TO_MAPPINGS: Final = frozenset({"tmpfs", "ramfs"})
 
 
@@ -53,7 +56,7 @@ class Scan:
 class Scanner:
     """Scans one mount again and again, and holds its folder. One thread at a time."""
 
-    def __init__(self, folder: Path, *, max_file_bytes: int = 102_400, max_files: int = 10_000) -> None:
+    def __init__(self, folder: Path, *, max_file_bytes: int = 102_400, max_files: int = MOST_ENTRIES) -> None:
         """Hold the folder.
 
         Args:
