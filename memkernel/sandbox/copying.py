@@ -7,6 +7,7 @@ import os
 import posixpath
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -55,15 +56,15 @@ def put(execute: Execute, source: Path, target: str) -> tuple[str, ...]:
         )
     real = Path(os.path.realpath(source))
     left_out: list[str] = []
-    with contextlib.closing(execute(_argv("put", place, real.name))) as command:
+    with contextlib.closing(execute(_argv("put", place, real.name))) as command, _Answer(command) as answer:
         try:
             left_out = stream.pack(str(real), command.write)
         except stream.CopyError as error:
             raise InvalidInputError(f"{source} cannot be copied: {error}") from error
         except OSError:
             pass  # the command has ended: it has said why
-        if _Reader(command).line() != stream.DONE:
-            raise InvalidInputError(f"{target} cannot be written in the sandbox: {_said(command)}")
+        if answer.wait() != stream.DONE:
+            raise InvalidInputError(f"{target} cannot be written in the sandbox: {answer.said or _said(command)}")
     return tuple(left_out)
 
 
@@ -148,8 +149,35 @@ class _Reader:
         del self._buffer[:size]
         return taken
 
-    def line(self) -> bytes:
-        """All that it still says."""
-        while received := self._command.read():
-            self._buffer += received
-        return bytes(self._buffer)
+
+class _Answer:
+    """What a command answers while it is still written to; one that gave up is not written to any more."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._answer = b""
+        self._reader = threading.Thread(target=self._read, name="memkernel-put", daemon=True)
+
+    def __enter__(self) -> _Answer:
+        self._reader.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._command.close()
+        self._reader.join()
+
+    def _read(self) -> None:
+        while not self._answer.endswith(b"\n") and (received := self._command.read()):
+            self._answer += received
+        if self._answer != stream.DONE:
+            self._command.close()
+
+    def wait(self) -> bytes:
+        """The whole answer."""
+        self._reader.join()
+        return self._answer
+
+    @property
+    def said(self) -> str:
+        """The answer as a sentence."""
+        return self._answer.decode(errors="replace").strip()

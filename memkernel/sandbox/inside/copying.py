@@ -29,7 +29,7 @@ _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAKE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 DONE = b"done\n"
-"""What the sandbox answers when all that was put is there."""
+"""What the sandbox answers when all that was put is there; anything else is why it is not."""
 
 
 class CopyError(Exception):
@@ -204,7 +204,7 @@ def _fill(out: int, read: Read, budget: list[int]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """`get SOURCE` writes a stream to stdout once a byte came; `put TARGET NAME` reads one and answers DONE."""
+    """`get SOURCE` writes a stream to stdout once a byte came; `put TARGET NAME` reads one and answers in a line."""
     try:
         if arguments[0] == "get":
             sys.stdin.buffer.read(1)
@@ -212,11 +212,13 @@ def main(arguments: list[str]) -> None:
         else:
             _put(arguments[1], arguments[2])
             sys.stdout.buffer.write(DONE)
-        sys.stdout.buffer.flush()
-    except CopyError as error:
-        sys.exit(str(error))
-    except OSError as error:
-        sys.exit(f"{arguments[1]}: {error.strerror}")
+    except (CopyError, OSError) as error:
+        said = str(error) if isinstance(error, CopyError) else str(error.strerror)
+        if arguments[0] == "put":  # at once, and not on stderr: who writes to this process still waits for it
+            sys.stdout.buffer.write(os.fsencode(said) + b"\n")
+            sys.stdout.buffer.flush()
+        sys.exit(said)
+    sys.stdout.buffer.flush()
 
 
 def _put(target: str, name: str) -> None:
