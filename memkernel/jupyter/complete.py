@@ -172,7 +172,9 @@ class Completer:
 
     def _rejected(self) -> Iterable[str]:
         box = self._notebook.sandboxes.current
-        return sorted({change.path for change in box.rejected}) if box else ()
+        if box is None:
+            return ()
+        return self._notebook.known.get(("rejected", box.id), lambda: sorted({each.path for each in box.rejected}))
 
     def _variables(self, _: Typing) -> Iterable[str]:
         return sorted(name for name in self._notebook.shell.user_ns if not name.startswith("_"))

@@ -13,6 +13,12 @@ from memkernel.render import diff_html, diff_text, html_of, moment_text, remark_
 if TYPE_CHECKING:
     from memkernel.handle.rejected import RejectedChange
 
+SHOWN: Final = 3
+"""So many texts that were put aside are compared at once; each costs two queries and much room."""
+
+NAMED: Final = 10
+
+_NOTHING: Final = "Nothing was saved yet."
 _WAY_OUT: Final = (
     "`%sandbox resolve PATH mine` saves yours over the store's, `both` saves it beside it, `theirs` discards it."
 )
@@ -50,16 +56,25 @@ class PutAside:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a sandbox has saved since it was started, newest first, and what it could not save."""
+    """What a sandbox has saved since it was started, newest first, and what it could not save.
+
+    `put_aside` has the newest texts that could not be saved with their differences, `others` the paths of the rest.
+    """
 
     saved: Records[MemoryVersion]
     put_aside: tuple[PutAside, ...]
+    others: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        saved = repr(self.saved) if self.saved else "Nothing was saved yet."
-        return "\n\n".join([saved, *map(repr, self.put_aside), *([_WAY_OUT] if self.put_aside else [])])
+        saved = repr(self.saved) if self.saved else _NOTHING
+        return "\n\n".join([saved, *map(repr, self.put_aside), *self._remarks])
 
     def _repr_html_(self) -> str:
-        saved = html_of(self.saved) if self.saved else remark_html("Nothing was saved yet.")
-        way_out = [remark_html(_WAY_OUT)] if self.put_aside else []
-        return "".join([saved, *(each.html for each in self.put_aside), *way_out])
+        saved = html_of(self.saved) if self.saved else remark_html(_NOTHING)
+        return "".join([saved, *(each.html for each in self.put_aside), *map(remark_html, self._remarks)])
+
+    @property
+    def _remarks(self) -> list[str]:
+        named = ", ".join(self.others[:NAMED]) + (", …" if len(self.others) > NAMED else "")
+        more = f"{len(self.others):,} more put aside: {named}. `%sandbox changes PATH` shows one."
+        return [*([more] if self.others else []), *([_WAY_OUT] if self.put_aside else [])]

@@ -234,6 +234,26 @@ def test_both_texts_are_shown_and_each_way_of_settling_does_what_it_says(
         assert list(shell.run("%sandbox changes").put_aside) == []
 
 
+def test_of_many_texts_the_newest_are_compared_and_the_others_named(
+    shell: Shell, notes: mk.Store, box: mk.Sandbox
+) -> None:
+    many = "".join(f"open('{FOLDER}/{number:02}.md', 'w').write('mine\\n'); " for number in range(20))
+    for number in range(20):
+        notes.write(f"/{number:02}.md", "old\n")
+    shell.run("%sandbox sync -q")
+    box._running().backend.run(many)  # pyright: ignore[reportPrivateUsage]  # as above
+    for number in range(20):
+        notes.write(f"/{number:02}.md", "theirs\n")
+    with pytest.raises(errors.SyncConflictError):
+        shell.run("%sandbox sync -q")
+    changes = shell.run("%sandbox changes")
+    assert (len(changes.put_aside), len(changes.others)) == (3, 17)
+    for shown in (text_of(shell, changes), page_text(shell, changes)):
+        assert "17 more put aside: team-notes:/" in shown
+    assert len(shell.run("%sandbox changes /05.md").put_aside) == 1
+    assert shell.complete("%sandbox resolve /1") == [f"/{number}.md" for number in range(10, 20)]
+
+
 def test_a_deletion_that_could_not_be_saved_is_settled_too(shell: Shell, notes: mk.Store, box: mk.Sandbox) -> None:
     put_aside(shell, notes, box, deleted=True)
     assert "its deletion was put aside" in text_of(shell, shell.run("%sandbox changes"))

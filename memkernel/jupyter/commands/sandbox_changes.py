@@ -13,7 +13,7 @@ from memkernel.jupyter.command import Command
 from memkernel.jupyter.commands.sandbox_options import takes_sandbox
 from memkernel.jupyter.done import Done
 from memkernel.jupyter.notebook import Notebook
-from memkernel.jupyter.putaside import Changes, PutAside
+from memkernel.jupyter.putaside import SHOWN, Changes, PutAside
 from memkernel.models import MemoryVersion
 
 _MOUNTS: Final = "/mnt/memory/"
@@ -43,8 +43,10 @@ def changes(notebook: Notebook, args: Namespace, body: str | None) -> Changes:
         if concerns(store.mount_path.removeprefix(_MOUNTS), version.path)
     )
     saved = Records(sorted(versions, key=lambda version: version.created_at, reverse=True), kind=MemoryVersion)
-    rejected = [change for change in box.rejected if concerns(change.store, change.path)]
-    return Changes(saved.first(args.limit), tuple(PutAside(change, change.diff()) for change in rejected))
+    rejected = [change for change in reversed(box.rejected) if concerns(change.store, change.path)]
+    compared = tuple(PutAside(change, change.diff()) for change in rejected[:SHOWN])
+    others = dict.fromkeys(f"{change.store}:{change.path}" for change in rejected[SHOWN:])
+    return Changes(saved.first(args.limit), compared, tuple(others))
 
 
 def _declare_resolve(parser: Parser) -> None:
