@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import psycopg
@@ -100,3 +101,25 @@ def test_a_container_that_is_taken_away_is_told_its_files_are_saved_and_the_next
     again = sandboxed.run("%%sandbox\nimport os\nprint(sorted(os.listdir('/mnt/memory')))\n")
     assert again.stdout.endswith("['handbook', 'team-notes']\n")
     assert again.stdout.startswith("sandbox dev: Docker container")
+
+
+START = """
+print("begun", flush=True)
+get_ipython().run_line_magic("sandbox", "start second --backend {backend} -q")
+"""
+
+
+def test_an_interrupt_while_a_sandbox_starts_is_two_lines_and_leaves_none(sandboxed: Kernel, backend: str) -> None:
+    for delay_s in (0.02, 0.2, 0.6):
+        message = sandboxed.send(START.format(backend=backend))
+        sandboxed.wait_until(message, lambda reply: "begun" in reply.stdout)
+        time.sleep(delay_s)
+        sandboxed.interrupt()
+        reply = sandboxed.reply(message)
+        if reply.status == "ok":  # it had started already
+            sandboxed.run("%sandbox stop second -q")
+            continue
+        assert reply.traceback == ["SandboxError: the start was interrupted", "No sandbox was started."]
+        assert sandboxed.run(
+            "print([row.sandbox for row in get_ipython().run_line_magic('sandbox', 'ls')])"
+        ).stdout == ("['main']\n")
