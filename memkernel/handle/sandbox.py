@@ -143,6 +143,7 @@ class Sandbox:
                 self.recovered = runtime.recover_once(self._where)
                 self._session = runtime.start(self._request, self._where, progress)
                 _started.append(self)
+            self._session.check_open()
         return self
 
     def stop(self) -> SyncReport:

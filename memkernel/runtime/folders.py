@@ -17,7 +17,7 @@ import secrets
 import socket
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -113,8 +113,7 @@ class SessionFolder:
         if not self.path.name.startswith((_NEW, _OLD)):
             self.path = self.path.rename(self.path.with_name(f"{_OLD}{secrets.token_hex(8)}"))
         for folder in (self.data, self.path):
-            if folder.exists():
-                disk.remove_tree(folder)
+            _remove_if_there(folder)
         self.release()
 
     def forget(self) -> None:
@@ -133,22 +132,28 @@ def create(home: Home, note: Note) -> SessionFolder:
         MountError: it cannot be made.
     """
     home.prepare()
-    draft = home.sessions / f"{_NEW}{secrets.token_hex(8)}"
-    try:
-        draft.mkdir(0o700)
-        lock = _take_lock(draft)
-        assert lock is not None, "nobody else knows the folder"
+    draft, final = home.sessions / f"{_NEW}{secrets.token_hex(8)}", home.sessions / note.session_id
+    with ExitStack() as undo:
+        for made in (draft, final, Path(note.data)):
+            undo.callback(_remove_if_there, made)
         try:
+            draft.mkdir(0o700)
+            lock = _take_lock(draft)
+            assert lock is not None, "nobody else knows the folder"
+            undo.callback(os.close, lock)
             _write_note(draft, note)
             make_private(Path(note.data).parent)
-            final = draft.rename(home.sessions / note.session_id)
+            draft.rename(final)
             Path(note.data).mkdir(0o700, exist_ok=True)
-        except BaseException:
-            os.close(lock)
-            raise
-    except OSError as error:
-        raise MountError(str(draft), error.strerror or str(error)) from None
+        except OSError as error:
+            raise MountError(str(final), error.strerror or str(error)) from None
+        undo.pop_all()
     return SessionFolder(final, lock, note)
+
+
+def _remove_if_there(folder: Path) -> None:
+    if folder.exists():
+        disk.remove_tree(folder)
 
 
 def take(home: Home, session_id: str) -> SessionFolder | None:

@@ -129,7 +129,7 @@ class RunningSession:
     def _cell(self, work: Work, allow_wipe: bool, on_conflict: str | None) -> CellResult:
         policy = self._policy(on_conflict)
         with self._turns.turn():
-            self._check_open()
+            self.check_open()
             before = self._sync(policy)
             if any(store.trouble for store in before.stores):
                 self._remember(before)
@@ -156,7 +156,7 @@ class RunningSession:
         """
         policy = self._policy(on_conflict)
         with self._turns.turn():
-            self._check_open()
+            self.check_open()
             report = self._sync(policy, allow_wipe=allow_wipe, deep=True)
             self._remember(report)
         reports.raise_what_is_wrong(report)
@@ -192,7 +192,7 @@ class RunningSession:
             SyncError: a store cannot be read.
         """
         with self._turns.turn():
-            self._check_open()
+            self.check_open()
             chosen = [one for one in self.mounts if memory_store_id in (None, one[0].memory_store_id)]
             report = SyncReport(tuple(_guarded(attachment, mount.reset) for attachment, mount in chosen))
             self._remember(report)
@@ -208,7 +208,7 @@ class RunningSession:
             SyncConflictError, SyncError: as `run`; `report` says what happened.
         """
         with self._turns.turn():
-            self._check_open()
+            self.check_open()
             report = SyncReport(tuple(_guarded(attachment, mount.apply_held_back) for attachment, mount in self.mounts))
             self._remember(report)
         reports.raise_what_is_wrong(report)
@@ -257,7 +257,7 @@ class RunningSession:
             DatabaseError, SyncError: it cannot be told.
         """
         with self._turns.turn():
-            self._check_open()
+            self.check_open()
             return [(attachment, mount.status()) for attachment, mount in self.mounts]
 
     @property
@@ -269,7 +269,12 @@ class RunningSession:
     def _is_mine(self) -> bool:
         return os.getpid() == self._pid
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Refuse to go on with what is over.
+
+        Raises:
+            SandboxClosedError: it was stopped, or is another process's.
+        """
         if not self._is_mine:
             raise SandboxClosedError("the sandbox belongs to the process that this one was forked from")
         if self._closed:
@@ -287,26 +292,26 @@ class RunningSession:
     def restart(self) -> None:
         """A new kernel; what the old one had written is saved first."""
         with self._turns.turn():
-            self._check_open()
+            self.check_open()
             report = self._sync(self.request.on_conflict)
             self._remember(report)
             self.backend.restart()
 
     def logs(self) -> str:
         """The last lines that the kernel's process itself wrote."""
-        self._check_open()
+        self.check_open()
         return self.backend.logs()
 
     def put(self, source: Path, target: str) -> tuple[str, ...]:
         """Copy a file or folder of this machine into the sandbox's home or /tmp; what was left out (links, sockets)."""
         with self._turns.turn():
-            self._check_open()
+            self.check_open()
             return self.backend.put(source, target)
 
     def get(self, source: str, target: Path) -> tuple[str, ...]:
         """Copy a file or folder of the sandbox to this machine; what was left out (links, sockets)."""
         with self._turns.turn():
-            self._check_open()
+            self.check_open()
             return self.backend.get(source, target)
 
     # -- the end -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import threading
 from collections.abc import Callable
@@ -46,6 +47,57 @@ class Where:
         return cls(database, database_line, settings, Home.of(settings.home))
 
 
+class _GivenUpError(Exception):
+    """The person has interrupted the start."""
+
+
+class _Start:
+    """A start in a thread of its own: no interrupt comes between two of its steps, so that all can be undone."""
+
+    def __init__(self, request: SandboxRequest, where: Where, progress: Progress | None) -> None:
+        self._request, self._where, self._progress = request, where, progress
+        self._given_up, self._over = threading.Event(), threading.Event()
+        self._session: RunningSession | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> RunningSession:
+        """Wait for it. After an interrupt it is undone, or what it has started is stopped."""
+        # In the caller's context: a notebook shows the progress in the cell that it belongs to.
+        work = contextvars.copy_context().run
+        threading.Thread(target=work, args=(self._work,), name="memkernel-start", daemon=True).start()
+        try:
+            self._over.wait()
+        except BaseException:
+            self._given_up.set()
+            self._over.wait()
+            self._stop()
+            raise
+        if self._session is None:
+            assert self._error is not None
+            raise self._error
+        return self._session
+
+    def _work(self) -> None:
+        try:
+            self._session = _start(self._request, self._where, self._tell)
+        except BaseException as error:  # raised again where it was asked for
+            self._error = error
+        if self._given_up.is_set():  # a second interrupt waits for nothing
+            self._stop()
+        self._over.set()
+
+    def _tell(self, what: str, share: float | None) -> None:
+        if self._given_up.is_set():
+            raise _GivenUpError
+        if self._progress is not None:
+            self._progress(what, share)
+
+    def _stop(self) -> None:
+        if self._session is not None:
+            with suppress(MemkernelError):
+                self._session.stop()
+
+
 def start(request: SandboxRequest, where: Where, progress: Progress | None = None) -> RunningSession:
     """Start a sandbox whose mounts hold what the stores do.
 
@@ -55,6 +107,10 @@ def start(request: SandboxRequest, where: Where, progress: Progress | None = Non
         DatabaseError: the database does not answer.
         SyncError: a store cannot be brought into its mount.
     """
+    return _Start(request, where, progress).run()
+
+
+def _start(request: SandboxRequest, where: Where, progress: Progress) -> RunningSession:
     with ExitStack() as undo:
         provider = Provider(request, where.settings)
         undo.callback(provider.close)
@@ -80,10 +136,12 @@ def start(request: SandboxRequest, where: Where, progress: Progress | None = Non
 def recover_once(where: Where) -> list[Recovered]:
     """What dead sessions have left is saved before the first sandbox of this process starts."""
     with _recovering:
-        if (where.home, where.database_line) in _recovered:
+        place = (where.home, where.database_line)
+        if place in _recovered:
             return []
-        _recovered.add((where.home, where.database_line))
-        return recover(where.database, where.database_line, where.settings, where.home)
+        found = recover(where.database, where.database_line, where.settings, where.home)
+        _recovered.add(place)
+        return found
 
 
 def _on_disk(
@@ -93,7 +151,7 @@ def _on_disk(
     record: SessionRecord,
     *,
     data: Path,
-    progress: Progress | None,
+    progress: Progress,
 ) -> RunningSession:
     with ExitStack() as undo:
         note = Note(

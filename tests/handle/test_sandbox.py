@@ -137,8 +137,9 @@ def test_a_sandbox_starts_with_its_first_cell_and_ends_with_the_with(kind: dict[
         assert box.isolation in ("", box.isolation)
     assert (box.status().state, box.is_open, open_sandboxes()) == ("closed", False, [])
     box.stop()
-    with pytest.raises(errors.SandboxClosedError):
-        box.run("1 + 1")
+    for again in (lambda: box.run("1 + 1"), box.start, box.__enter__, box.sync, box.restart):
+        with pytest.raises(errors.SandboxClosedError):
+            again()
     assert notes.connection.database.sessions.retrieve(box.id).status == "terminated"
 
 
@@ -254,6 +255,20 @@ def _interrupted_after(seconds: float) -> Generator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_a_keyboard_interrupt_at_any_moment_of_the_start_leaves_nothing(notes: mk.Store, sandbox_home: Path) -> None:
+    notes.write("/a.md", "kept")
+    for number in range(16):
+        box = mk.Sandbox(notes, backend="local")
+        with _interrupted_after(0.01 + number * 0.03):
+            box.start()
+        box.stop()
+        assert list(sandbox_home.glob("sessions/*")) == []
+    open_now = notes.connection.database.sessions.list(statuses=["idle", "running"]).data
+    assert open_now == []
+    assert open_sandboxes() == []
+    assert texts(notes) == {"/a.md": "kept"}
 
 
 def test_a_stop_from_another_thread_ends_the_cell_and_saves_it(box: Sandbox, notes: mk.Store) -> None:
