@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import stat
+import struct
+import sys
 import weakref
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -21,6 +24,7 @@ FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """O_NONBLOCK: a pipe without a writer must not keep its reader waiting."""
 
+_FS_IOC_GETVERSION: Final = 2 << 30 | struct.calcsize("l") << 16 | ord("v") << 8 | 1
 _MOST_OPEN: Final = 128
 _MOST_PASSES: Final = 50
 _CHANGED_MEANWHILE: Final = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
@@ -72,9 +76,26 @@ class HeldFolder:
             return False
         return (status.st_dev, status.st_ino) == self._identity
 
+    def identity(self) -> str:
+        """What tells, also to a later process, whether a folder at the path is this one: inode and its generation.
+
+        The device has no part in it: its number may be another after the machine was started anew.
+        """
+        return f"{self._identity[1]}:{_generation(self.fd)}"
+
     def close(self) -> None:
         """Let go of it; nothing where that was done."""
         self._close()
+
+
+def _generation(fd: int) -> int:
+    """How often the inode's number was used, or a number drawn for this use; 0 where the file system does not say."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        return int.from_bytes(fcntl.ioctl(fd, _FS_IOC_GETVERSION, bytes(8))[:4], sys.byteorder)
+    except OSError:
+        return 0
 
 
 def make_private_folder(path: Path) -> None:

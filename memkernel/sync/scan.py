@@ -77,6 +77,10 @@ class Scanner:
         self._was_told = False
         self._last: Scan | None = None
 
+    def identity(self) -> str:
+        """What tells, also to a later process, whether the mount's folder is still this one."""
+        return self._held.identity()
+
     def close(self) -> None:
         """Let go of the folder."""
         self._held.close()

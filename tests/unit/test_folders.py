@@ -271,6 +271,30 @@ def test_a_folder_in_the_place_of_a_held_one_is_noticed(roomy: Path) -> None:
     held.close()
 
 
+def test_a_folder_is_known_again_and_another_in_its_place_is_not(roomy: Path) -> None:
+    """Also by a later process, and where its inode is used again at once."""
+
+    def identity() -> str:
+        held = HeldFolder(roomy / "mount")
+        try:
+            return held.identity()
+        finally:
+            held.close()
+
+    seen: set[str] = set()
+    for _ in range(20):
+        (roomy / "mount").mkdir()
+        first = identity()
+        (roomy / "mount" / "file").write_text("x")
+        (roomy / "mount").chmod(0o700)
+        (roomy / "mount").rename(roomy / "moved")
+        (roomy / "moved").rename(roomy / "mount")
+        assert identity() == first
+        assert first not in seen
+        seen.add(first)
+        remove_tree(roomy / "mount")
+
+
 def test_an_opened_folder_is_closed(roomy: Path) -> None:
     with opened(roomy) as fd:
         assert os.listdir(fd) == []
