@@ -27,8 +27,19 @@ class Baseline:
         is_unsure: whether files may be ahead of the entries, because a process ended while it wrote them.
     """
 
-    def __init__(self, mounts: Mounts, memory_store_id: str, session_id: str, nonce_file: Path) -> None:
-        self._mounts, self._nonce_file = mounts, nonce_file
+    def __init__(
+        self, mounts: Mounts, memory_store_id: str, session_id: str, *, nonce_file: Path, identity: str
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            mounts: the database's side.
+            memory_store_id: the store.
+            session_id: whose mount it is.
+            nonce_file: lies beside the mount.
+            identity: of the mount's folder; for another folder in its place the nonce does not count.
+        """
+        self._mounts, self._nonce_file, self._identity = mounts, nonce_file, identity
         self._place = (memory_store_id, session_id)
         self._store_id = memory_store_id
         self._loaded = False
@@ -159,7 +170,7 @@ class Baseline:
             lines = self._nonce_file.read_text(encoding="utf-8").splitlines()
         except (FileNotFoundError, UnicodeDecodeError):
             return None
-        if len(lines) != 3 or not lines[0].startswith(_TITLE):
+        if len(lines) < 3 or not lines[0].startswith(_TITLE):
             return None
         if lines[0] != f"{_TITLE} {FORMAT}":
             raise SyncError(f"the mount is in another format: {lines[0]}", hint="Update memkernel.")
@@ -167,10 +178,10 @@ class Baseline:
             raise SyncError(
                 f"the mount belongs to another memory store, {lines[1]}", hint="`%sandbox stop`, then start."
             )
-        return lines[2]
+        return lines[2] if lines[3:] == [self._identity] else None
 
     def _note(self) -> None:
-        text = f"{_TITLE} {FORMAT}\n{self._store_id}\n{self._nonce}\n"
+        text = f"{_TITLE} {FORMAT}\n{self._store_id}\n{self._nonce}\n{self._identity}\n"
         handle, name = tempfile.mkstemp(prefix=".nonce-", dir=self._nonce_file.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -34,7 +34,7 @@ from memkernel.sync.merging import merge_all
 from memkernel.sync.outcome import Outcome, trouble_of_disk
 from memkernel.sync.pulling import Puller
 from memkernel.sync.rejected import RejectedFolder
-from memkernel.sync.scan import Scan, Scanner
+from memkernel.sync.scan import MOST_ENTRIES, Scan, Scanner
 
 _MOST_ROUNDS: Final = 8
 
@@ -101,7 +101,7 @@ class MountSync:
         *,
         owner: tuple[int, int] | None = None,
         enforced: bool = True,
-        max_files: int = 10_000,
+        max_files: int = MOST_ENTRIES,
     ) -> None:
         """Nothing is read or written yet.
 
@@ -126,7 +126,13 @@ class MountSync:
         limits = database.mounts.limits
         self._scanner = Scanner(folders.files, max_file_bytes=limits.content_bytes, max_files=max_files)
         self._files = MountFiles(folders.files, folders.aside, owner=owner, max_file_bytes=limits.content_bytes)
-        self._baseline = Baseline(database.mounts, self._store_id, session_id, folders.nonce)
+        self._baseline = Baseline(
+            database.mounts,
+            self._store_id,
+            session_id,
+            nonce_file=folders.nonce,
+            identity=self._scanner.identity(),
+        )
         self._keeper = Keeper(self._store_id, session_id, rejected, self._files, self._baseline)
         self._puller = Puller(
             database.mounts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 
 import psycopg
@@ -227,14 +228,19 @@ def test_f256_what_a_crash_left_is_saved_first(mounter: Mounter) -> None:
     assert mounted.on_disk() == mounted.in_store() == {"/a.md": b"left\n", "/c.md": b"later\n"}
 
 
-@pytest.mark.parametrize("nonce", ["missing", "foreign", "garbage"])
+@pytest.mark.parametrize("nonce", ["missing", "foreign", "garbage", "of another folder"])
 def test_f257_files_that_nobody_vouches_for_are_pulled_again(mounter: Mounter, nonce: str) -> None:
     mounted = mounter(*TWO)
     place = mounted.home / "nonce"
     if nonce == "missing":
         place.unlink()
     elif nonce == "foreign":
-        place.write_text(place.read_text()[:-5] + "0000\n")
+        lines = place.read_text().splitlines()
+        place.write_text("\n".join([*lines[:2], "0" * 32, lines[3]]) + "\n")
+    elif nonce == "of another folder":
+        shutil.copytree(mounted.files, mounted.home / "copy")
+        shutil.rmtree(mounted.files)
+        (mounted.home / "copy").rename(mounted.files)
     else:
         place.write_bytes(b"\xff\xfe")
     mounted.write("/a.md", "whose?\n")
