@@ -65,15 +65,17 @@ class Driver:
         self._cells: dict[str, Cell] = {}
         self._late = 0
         self._opened = {_SHELL: threading.Event(), _IOPUB: threading.Event()}
-        self._iopub = relay.stream(_IOPUB, self._receiver(_IOPUB, self._on_iopub))
-        self._shell = relay.stream(_SHELL, self._receiver(_SHELL, self._on_shell))
-        relay.write(frame(protocol.DATA, self._iopub, zmtp.opening("SUB")))
-        relay.write(frame(protocol.DATA, self._shell, zmtp.opening("DEALER", self._session.bsession)))
+        self._iopub = self._shell = 0
 
     # -- requests --
 
     def wait_until_ready(self, timeout_s: float, given_up: Callable[[], bool]) -> bool:
-        """Until the kernel answers and its outputs reach us; False where that takes too long, or was given up."""
+        """Until the kernel answers and its outputs reach us; False where that takes too long, or was given up.
+
+        Raises:
+            RelayClosedError: the channel has closed.
+        """
+        self._connect()
         answers: SimpleQueue[str] = SimpleQueue()
         deadline = time.monotonic() + timeout_s
         for opened in self._opened.values():
@@ -95,6 +97,13 @@ class Driver:
                     self._requests.pop(message_id, None)
                 return True
         return False
+
+    def _connect(self) -> None:
+        relay = self._relay
+        self._iopub = relay.stream(_IOPUB, self._receiver(_IOPUB, self._on_iopub))
+        self._shell = relay.stream(_SHELL, self._receiver(_SHELL, self._on_shell))
+        relay.write(frame(protocol.DATA, self._iopub, zmtp.opening("SUB")))
+        relay.write(frame(protocol.DATA, self._shell, zmtp.opening("DEALER", self._session.bsession)))
 
     def execute(self, cell: Cell, code: str, *, silent: bool = False) -> None:
         """Send a cell. What runs in the sandbox now is remembered first, so that what the cell starts can be killed."""

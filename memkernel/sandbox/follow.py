@@ -7,6 +7,7 @@ kernel is given up. A person's interrupt only interrupts; a second one kills at 
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,18 +43,20 @@ class Follower:
         self._work = work
         self._sink = sink
         self._pressure = 0  # 1: interrupted, 2: killed, 3: given up
-        now = time.monotonic()
-        self._due = math.inf if timeout_s is None else now + timeout_s
+        self._pressing = threading.RLock()
+        self._deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        self._due = self._deadline
         self.outcome = Followed()
 
     def interrupt(self) -> None:
         """What a person's interrupt does."""
-        self.outcome.interrupted = True
-        if self._pressure == 0:
-            self._press()
-            self._due = math.inf
-        else:
-            self._due = time.monotonic()
+        with self._pressing:
+            self.outcome.interrupted = True
+            if self._pressure == 0:
+                self._press()
+                self._due = self._deadline
+            else:
+                self._due = time.monotonic()
         self._work.wake()
 
     def follow(self, begin: Callable[[], None]) -> Followed:
@@ -87,8 +90,10 @@ class Follower:
         self._show()
         if over:
             return True
-        if time.monotonic() >= self._due:
-            self._overdue()
+        with self._pressing:
+            if (now := time.monotonic()) >= self._due:
+                self.outcome.timed_out = self.outcome.timed_out or now >= self._deadline
+                self._press()
         if isinstance(work, Cell):
             work.end_if_quiet()
         return self.outcome.given_up
@@ -100,12 +105,8 @@ class Follower:
                     self._sink(event)
                 except Exception as error:  # the caller's own; it is raised when the work has ended
                     self.outcome.sink_error = error
-                    self._press()
-
-    def _overdue(self) -> None:
-        if self._pressure == 0:
-            self.outcome.timed_out = True
-        self._press()
+                    with self._pressing:
+                        self._press()
 
     def _press(self) -> None:
         self._pressure += 1

@@ -41,15 +41,14 @@ class Life:
         self._waiter = threading.Thread(target=self._wait, name="memkernel-exit", daemon=True)
         self._waiter.start()
         _lives.add(self)
-        with suppress(RelayClosedError):
-            self.driver = Driver(self.relay, connection, output_limit=spec.limits.output_bytes)
+        self.driver = Driver(self.relay, connection, output_limit=spec.limits.output_bytes)
         self._watchdog = Watchdog(spec.mounts, spec.limits, lambda: bool(self._works), self.end)
 
     def wait_until_ready(self, timeout_s: float) -> bool:
         """Whether the kernel answers; False where it ended, or does not in time."""
         try:
             return self.driver.wait_until_ready(timeout_s, self._ended.is_set)
-        except (AttributeError, RelayClosedError):
+        except RelayClosedError:
             return False
 
     def end(self, reason: str = "") -> None:

@@ -68,13 +68,23 @@ def test_a_time_out_interrupts_then_kills_then_gives_up() -> None:
 
 def test_an_interrupt_only_interrupts() -> None:
     work = Stubborn(9)
-    follower = Follower(work, 0.5, None)
+    follower = Follower(work, None, None)
     follower.interrupt()
     threading.Timer(1.2, work.end).start()
     outcome = follower.follow(nothing)
     assert [how for how, _ in work.done] == ["interrupt"]
     assert outcome.interrupted
     assert not outcome.timed_out
+
+
+def test_a_time_out_holds_for_work_that_ignored_an_interrupt() -> None:
+    work = Stubborn(2)
+    follower = Follower(work, 0.6, None)
+    follower.interrupt()
+    outcome = follower.follow(nothing)
+    assert [how for how, _ in work.done] == ["interrupt", "kill"]
+    assert work.done[1][1] == pytest.approx(0.6, abs=0.15)
+    assert outcome.timed_out
 
 
 def test_a_second_interrupt_kills_at_once() -> None:
