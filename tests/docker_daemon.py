@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from memkernel import config
 from memkernel.errors import MemkernelError, SandboxError
@@ -37,6 +37,17 @@ APART: Final = ("--iptables=false", "--ip-forward=false", "--ip-masq=false")
 """For an engine beside another: it leaves the machine's network alone. (`--bridge=none` would remove docker0.)"""
 
 _WITH_SUBORDINATE: Final = 'for ids in /etc/subuid /etc/subgid; do mount --bind "$0" $ids || exit; done; exec "$@"'
+ROOTLESS_UID: Final = 12345
+"""Who a rootless engine of the tests is: an account that only it sees."""
+
+_ROOTLESS: Final = """
+for name in passwd group subuid subgid; do mount --bind "$0/etc/$name" /etc/$name || exit; done
+uid=$1; shift
+exec setpriv --reuid=$uid --regid=$uid --clear-groups --pdeathsig TERM \\
+  env -i PATH="$PATH" HOME="$0" XDG_RUNTIME_DIR="$0" \\
+  rootlesskit --net=host --copy-up=/etc --copy-up=/run --state-dir="$0/rootlesskit" \\
+  sh -c 'rm -f /run/docker /run/containerd /run/xtables.lock; exec "$0" "$@"' "$@"
+"""
 _SYSTEM_CONTAINERD: Final = Path("/run/containerd/containerd.sock")
 _START_S: Final = 60.0
 _PR_SET_PDEATHSIG: Final = 1
@@ -48,17 +59,44 @@ class Daemon:
     So nothing of another one stands in its way: no stale pid file, no half-dead service, no leftovers.
     """
 
-    def __init__(self, data_root: Path | None = None, flags: tuple[str, ...] = (), subordinate: str = "") -> None:
+    def __init__(
+        self,
+        data_root: Path | None = None,
+        flags: tuple[str, ...] = (),
+        *,
+        subordinate: str = "",
+        rootless: bool = False,
+    ) -> None:
         """`subordinate` stands in place of /etc/subuid and /etc/subgid, for this engine alone."""
         self.directory = Path(tempfile.mkdtemp(prefix="mk-docker-", dir="/run"))  # short: sockets lie in it
-        self._data_root = data_root or self.directory / "data"
+        self._scratch = tempfile.TemporaryDirectory(prefix="mk-docker-", dir="/var/tmp", ignore_cleanup_errors=True)
+        self._data_root = data_root or Path(self._scratch.name) / "data"
+        self._crashed = False
         self._flags = flags
         self._wrapper: list[str] = []
         if subordinate:
             (self.directory / "subordinate").write_text(subordinate)
-            self.directory.chmod(0o711)  # who root is mapped to has to reach the images
+            Path(self._scratch.name).chmod(0o711)  # who root is mapped to has to reach the images
             self._wrapper = ["unshare", "--mount", "sh", "-c", _WITH_SUBORDINATE, str(self.directory / "subordinate")]
         self._process: subprocess.Popen[bytes] | None = None
+
+        if rootless:
+            self._flags += ("--rootless",)
+            self._wrapper = ["unshare", "--mount", "sh", "-c", _ROOTLESS, str(self.directory), str(ROOTLESS_UID)]
+            self._make_account()
+
+    def _make_account(self) -> None:
+        """The files below /etc of a machine that has the account."""
+        etc = self.directory / "etc"
+        etc.mkdir()
+        line = f"mkrootless:x:{ROOTLESS_UID}:{ROOTLESS_UID}"
+        (etc / "passwd").write_text(Path("/etc/passwd").read_text() + f"{line}::{self.directory}:/bin/sh\n")
+        (etc / "group").write_text(Path("/etc/group").read_text() + f"{line.rpartition(':')[0]}:\n")
+        for name in ("subuid", "subgid"):
+            (etc / name).write_text("mkrootless:300000:65536\n")
+        for folder in (self.directory, Path(self._scratch.name)):
+            folder.chmod(0o711)
+            os.chown(folder, ROOTLESS_UID, ROOTLESS_UID)
 
     @property
     def host(self) -> str:
@@ -76,6 +114,7 @@ class Daemon:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
+        self._crashed = False
         _clear_the_way()
         own = self.directory
         command = ["dockerd", f"--host={self.host}", f"--pidfile={own}/pid", f"--exec-root={own}/exec"]
@@ -102,6 +141,7 @@ class Daemon:
 
     def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
         """End the daemon as a crash does; its containers live on until it is started again or removed."""
+        self._crashed = how == signal.SIGKILL
         if self._process:
             self._process.send_signal(how)
             self._process.wait(_START_S)
@@ -111,10 +151,15 @@ class Daemon:
 
     def remove(self) -> None:
         """Stop it with all its containers and leave nothing behind but a data root that was given."""
+        if self._crashed:  # what ran in it runs on, until it is there again and ends it
+            with contextlib.suppress(RuntimeError):
+                self.start()
         self.kill(signal.SIGTERM)
-        for mount in reversed(_mounts_below(self.directory)):
-            subprocess.run(["umount", "--lazy", mount], check=False)
+        for folder in (self.directory, Path(self._scratch.name)):
+            for mount in reversed(_mounts_below(folder)):
+                subprocess.run(["umount", "--lazy", mount], check=False)
         shutil.rmtree(self.directory, ignore_errors=True)
+        self._scratch.cleanup()
 
 
 def _end_with_parent() -> None:
@@ -136,6 +181,18 @@ def _clear_the_way() -> None:
 def _mounts_below(folder: Path) -> list[str]:
     points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     return [point for point in points if point.startswith(f"{folder}/")]
+
+
+def copy_image(image: str, source: Engine, target: Engine) -> None:
+    """Bring an image from one engine to another."""
+    import docker
+
+    def client(engine: Engine) -> Any:
+        return docker.APIClient(engine.address.host, version=engine.version, timeout=600)
+
+    with contextlib.closing(client(source)) as giving, contextlib.closing(client(target)) as taking:
+        for _ in taking.load_image(giving.get_image(image)):
+            pass
 
 
 def import_base(engine: Engine, tar: Path) -> None:

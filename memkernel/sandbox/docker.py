@@ -37,15 +37,17 @@ class DockerSandbox(KernelSandbox):
     def isolation(self) -> str:
         """What the container may use, and what this engine does not enforce."""
         limits, info = self.spec.limits, self._engine.info
-        network = "no network" if self.spec.network == "none" else f"network {self.spec.network}"
         cpus = min(limits.cpus, info.cpus)
-        said = (
-            f"Docker container: {network}, {limits.memory_bytes // MEBIBYTE:,} MiB of memory, "
-            f"{cpus:g} CPU{'' if cpus == 1 else 's'}, {limits.pids:,} processes"
-        )
+        enforced = {
+            "memory": f"{limits.memory_bytes // MEBIBYTE:,} MiB of memory",
+            "CPU time": f"{cpus:g} CPU{'' if cpus == 1 else 's'}",
+            "processes": f"{limits.pids:,} processes",
+        }
+        network = "no network" if self.spec.network == "none" else f"network {self.spec.network}"
+        said = ", ".join([network, *(words for what, words in enforced.items() if what not in info.unlimited)])
         if info.unlimited:
             said += f"; this engine does not limit {', '.join(info.unlimited)}"
-        return said if info.seccomp else f"{said}; this engine does not filter system calls"
+        return f"Docker container: {said}{'' if info.seccomp else '; this engine does not filter system calls'}"
 
     @property
     def owner(self) -> tuple[int, int]:

@@ -162,12 +162,19 @@ class Engine:
 
     @property
     def owner(self) -> tuple[int, int] | None:
-        """Whose engine it is, by its unix socket: for a rootless one the account that it runs as."""
+        """The account that owns its unix socket: a rootless engine's own. The socket's group may be a mapped one."""
+        import pwd
+
         try:
             found = self.address.socket.stat() if self.address.socket else None
         except OSError:
             return None
-        return (found.st_uid, found.st_gid) if found else None
+        if found is None:
+            return None
+        try:
+            return found.st_uid, pwd.getpwuid(found.st_uid).pw_gid
+        except KeyError:
+            return found.st_uid, found.st_gid
 
     @property
     def info(self) -> EngineInfo:

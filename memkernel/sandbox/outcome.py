@@ -200,7 +200,7 @@ def connection_trouble(error: BaseException) -> str:
         if "name or service not known" in str(cause).lower() or "name resolution" in str(cause).lower():
             return "there is no such host"
     names = {type(cause).__name__ for cause in found}
-    if names & {"RemoteDisconnected", "IncompleteRead", "BadStatusLine"}:
+    if names & {"RemoteDisconnected", "IncompleteRead", "InvalidChunkLength", "BadStatusLine", "ChunkedEncodingError"}:
         return "it hung up"
     return " ".join(str(error).split())[:200] or type(error).__name__
 
