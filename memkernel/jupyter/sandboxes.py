@@ -28,9 +28,6 @@ Stores: TypeAlias = "tuple[tuple[Store, Access], ...]"
 FIRST_NAME: Final = "main"
 _HANDLE: Final = "memkernel.handle.sandbox"
 
-# What `mk.Sandbox` takes where an option is left out: asking for it by name changes nothing.
-_USUAL: Final[Mapping[str, object]] = {"network": "none", "memory": "512m", "cpus": 2.0, "pids": 256}
-
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -44,10 +41,12 @@ class Ask:
         wanted, mounted = _accesses(self.stores), _accesses(running.stores)
         if wanted and wanted != mounted:
             return f"with {_named(running.stores)} and not with {_named(self.stores)}"
-        has = {**_USUAL, **running.options}
-        return next(
-            (f"but not with {_option(*each)}" for each in self.options.items() if has.get(each[0]) != each[1]), ""
-        )
+        others = (each for each in self.options.items() if running.options.get(each[0]) != each[1])
+        return next((f"but not with {_option(*each)}" for each in others), "")
+
+
+def _ask_of(box: Sandbox) -> Ask:
+    return Ask(tuple((one.store, one.access) for one in box.stores), box.options)
 
 
 def _accesses(stores: Stores) -> dict[str, Access]:
@@ -67,7 +66,6 @@ class Sandboxes:
     """The sandboxes of this kernel, also those that were made in Python; the current one was started last."""
 
     def __init__(self) -> None:
-        self._asks: WeakKeyDictionary[Sandbox, Ask] = WeakKeyDictionary()
         self._gone: dict[str, Ask] = {}
         self._gone_current: str | None = None
         self._synced: set[str] = set()
@@ -115,16 +113,12 @@ class Sandboxes:
         if not self.open or (name is not None and name not in self.names):
             return None
         box = self.find(name)
-        if clash := ask.clash(self._ask_of(box)):
+        if clash := ask.clash(_ask_of(box)):
             raise UsageError(
                 f"the sandbox {box.name} runs already, {clash}\n"
                 "`%sandbox stop` ends it first; `--name NAME` starts another one beside it."
             )
         return box
-
-    def _ask_of(self, box: Sandbox) -> Ask:
-        made_in_python = Ask(tuple((one.store, one.access) for one in box.stores), {"backend": box.backend})
-        return self._asks.get(box, made_in_python)
 
     def again(self, name: str | None, ask: Ask) -> tuple[str, Ask]:
         """What to start: one like the sandbox that was lost, where the line means that and asks for nothing else."""
@@ -143,7 +137,6 @@ class Sandboxes:
 
         box = Sandbox(*(Attached(*one) for one in ask.stores), name=name, **ask.options)
         box.start(progress)
-        self._asks[box] = Ask(ask.stores, {**ask.options, "backend": box.backend})
         self._gone.pop(name, None)
         self._gone_current = None
         self._seen[box] = len(box.history)
@@ -152,7 +145,7 @@ class Sandboxes:
 
     def retire(self, box: Sandbox) -> None:
         """End a sandbox whose container is gone, after a last attempt to save what it left; the next is like it."""
-        self._gone[box.name] = self._ask_of(box)
+        self._gone[box.name] = _ask_of(box)
         self._gone_current = box.name if box is self.current else self._gone_current
         with suppress(MemkernelError):  # its folder stays, and is saved when the next sandbox starts
             box.stop()

@@ -128,7 +128,10 @@ def stores(**accesses: str) -> Stores:
     return cast("Stores", tuple((Named(name), access) for name, access in accesses.items()))
 
 
-RUNNING = Ask(stores(notes="read_write", rules="read_only"), {"backend": "docker", "memory": "1g"})
+RUNNING = Ask(
+    stores(notes="read_write", rules="read_only"),
+    {"backend": "docker", "image": None, "network": "none", "memory": "1g", "cpus": 2, "pids": 256, "packages": ()},
+)
 
 
 @pytest.mark.parametrize(

@@ -118,11 +118,11 @@ def test_status_and_mounts_tell_how_it_stands(shell: Shell, notes: mk.Store, box
     notes.write("/a.md", "A\n")
     box._running().backend.run(f"open('{FOLDER}/b.md', 'w').close()")  # pyright: ignore[reportPrivateUsage]  # a cell whose notebook dies
     (mount,) = shell.run("%sandbox mounts")
-    assert (mount.store, mount.folder, mount.access) == ("Team notes", FOLDER, "read-write")
-    assert (mount.unsaved, mount.outdated) == (1, 1)
+    assert (mount.store.name, mount.attachment.mount_path) == ("Team notes", FOLDER)
+    assert (mount.local, mount.remote) == (1, 1)
     assert notes.read("/b.md") == ""  # for every cell of the notebook, that line too, ends with a sync
     (mount,) = shell.run("%sandbox mounts")
-    assert (mount.unsaved, mount.outdated) == (0, 0)
+    assert (mount.local, mount.remote) == (0, 0)
 
 
 def test_a_stop_saves_says_so_and_ends_the_session(

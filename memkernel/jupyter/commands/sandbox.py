@@ -29,6 +29,7 @@ from memkernel.jupyter.sandboxes import Ask
 from memkernel.models import Access, SessionRecord, SessionStatus, SyncReport
 
 if TYPE_CHECKING:
+    from memkernel.handle.mounts import MountState
     from memkernel.handle.sandbox import Sandbox
 
 _SESSIONS: Final = 20
@@ -141,35 +142,14 @@ def status(notebook: Notebook, args: Namespace, body: str | None) -> Facts | Non
     return Facts(f"sandbox {box.name}", facts)
 
 
-@dataclass(frozen=True, slots=True)
-class MountRow:
-    """A mounted store. `unsaved` counts the changes that the next sync takes to it, `outdated` those it brings."""
-
-    store: str
-    folder: str
-    access: str
-    unsaved: int
-    outdated: int
-
-
 def _declare_mounts(parser: Parser) -> None:
     takes_sandbox(parser)
     gives_result(parser, rows=True)
 
 
-def mounts(notebook: Notebook, args: Namespace, body: str | None) -> Records[MountRow]:
+def mounts(notebook: Notebook, args: Namespace, body: str | None) -> Records[MountState]:
     """The stores that a sandbox has, and how far they are in sync."""
-    rows = (
-        MountRow(
-            mount.attachment.name,
-            mount.attachment.mount_path,
-            _ACCESSES[mount.attachment.access],
-            mount.local,
-            mount.remote,
-        )
-        for mount in notebook.sandboxes.find(args.name).mounts
-    )
-    return Records(rows, kind=MountRow)
+    return notebook.sandboxes.find(args.name).mounts
 
 
 def logs(notebook: Notebook, args: Namespace, body: str | None) -> None:
