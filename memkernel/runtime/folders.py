@@ -15,10 +15,11 @@ import json
 import os
 import secrets
 import socket
+import stat
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ class Note:
         data: where its mounts are.
         stores: the ids of the writable stores by the names of their folders.
         owner: uid and gid of the files in them; None until that is known.
+        identities: device and inode of each mount's folder: another folder in its place is not the mount.
     """
 
     session_id: str
@@ -52,6 +54,7 @@ class Note:
     pid: int
     stores: Mapping[str, str]
     owner: tuple[int, int] | None = None
+    identities: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     format: int = FORMAT
 
 
@@ -90,6 +93,9 @@ class SessionFolder:
                 folder.chmod(mode)
             if owner != (os.geteuid(), os.getegid()):
                 os.chown(mount.files, *owner)
+            made = identity(mount.files)
+            assert made is not None, "it was made just now"
+            self.rewrite(replace(self.note, identities={**self.note.identities, slug: made}))
         except OSError as error:
             raise MountError(str(mount.files), error.strerror or str(error)) from None
         return mount
@@ -166,6 +172,15 @@ def take(home: Home, session_id: str) -> SessionFolder | None:
     return None if lock is None else SessionFolder(path, lock, note)
 
 
+def identity(folder: Path) -> tuple[int, int] | None:
+    """Device and inode of a folder; None where there is none."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
+
+
 def sweep(home: Home) -> None:
     """Remove what killed processes left of folders that were not made yet, or were being removed."""
     with suppress(FileNotFoundError):
@@ -217,7 +232,9 @@ def _parsed_note(path: Path) -> Note | None:
     try:
         found: dict[str, Any] = json.loads((path / "session.json").read_bytes())
         owner = found.pop("owner")
-        note = Note(**found, owner=None if owner is None else (int(owner[0]), int(owner[1])))
+        mounts = {str(slug): (int(device), int(inode)) for slug, (device, inode) in found.pop("identities").items()}
+        owned = None if owner is None else (int(owner[0]), int(owner[1]))
+        note = Note(**found, owner=owned, identities=mounts)
     except (OSError, ValueError, TypeError, AttributeError, KeyError, IndexError):
         return None
     return note if note.format == FORMAT else None

@@ -14,7 +14,7 @@ from memkernel.runtime import folders, reports
 from memkernel.runtime.backends import engine_of
 from memkernel.runtime.folders import SessionFolder
 from memkernel.runtime.homes import Home
-from memkernel.runtime.salvage import salvage
+from memkernel.runtime.salvage import put_back, salvage
 from memkernel.store import Database
 from memkernel.sync.engine import MountSync, SessionOverError
 from memkernel.sync.rejected import RejectedFolder
@@ -121,9 +121,14 @@ def _leftovers(
     database: Database, record: SessionRecord, folder: SessionFolder, rejected: RejectedFolder
 ) -> list[StoreReport]:
     saved: list[StoreReport] = []
+    gone, aside = put_back(database, folder, rejected)
     for attachment in record.resources:
         places = folder.mount(attachment.slug)
-        if not places.files.is_dir():  # the machine was started anew, and the memory file system with it
+        if attachment.slug in aside:
+            saved.append(reports.put_aside(attachment, aside[attachment.slug]))
+        if (
+            attachment.slug in gone or not places.files.is_dir()
+        ):  # the machine was started anew, and the memory file system with it
             continue
         try:
             mount = MountSync(database, record.id, attachment, places, rejected, owner=folder.note.owner)

@@ -33,6 +33,11 @@ def troubled(attachment: Attachment, trouble: Exception) -> StoreReport:
     return StoreReport(attachment.memory_store_id, attachment.name, attachment.mount_path, trouble=trouble)
 
 
+def put_aside(attachment: Attachment, conflicts: tuple[SyncConflict, ...]) -> StoreReport:
+    """The report of a store of which texts were put aside without a sync."""
+    return StoreReport(attachment.memory_store_id, attachment.name, attachment.mount_path, conflicts=conflicts)
+
+
 def says_something(report: SyncReport) -> bool:
     """Whether anything was done, or went wrong."""
     return any(

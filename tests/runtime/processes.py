@@ -19,6 +19,11 @@ import memkernel as mk
 connection = mk.connect(sys.argv[1])
 notes = connection.store("Team notes", create=True)
 box = mk.Sandbox(notes, backend=sys.argv[2], **json.loads(sys.argv[3]))
+def tried(work, *values):
+    try:
+        return work(*values)
+    except mk.MemkernelError as error:
+        return error
 for line in sys.stdin:
     value = eval(json.loads(line))
     print("=" + json.dumps(value, default=str), flush=True)

@@ -30,7 +30,7 @@ def kernel(dsn: str, sandbox_home: Path, tmp_path: Path) -> Iterator[Kernel]:
             f"box.bash('(sleep 0.3; echo late > {MOUNT}/late.md) >/dev/null 2>&1 &').status"
         )
         assert begun.text == "'ok'", begun
-        time.sleep(0.8)
+        wait_until(lambda: list(sandbox_home.glob("sessions/*/mnt/memory/team-notes/late.md")))
         yield kernel
     finally:
         kernel.close()

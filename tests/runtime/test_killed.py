@@ -198,6 +198,36 @@ def test_sessions_of_another_machine_or_database_are_left_alone(
     assert folders(sandbox_home) == [session]
 
 
+@pytest.mark.parametrize("kernel_is_killed", [True, False])
+def test_a_mount_that_was_renamed_or_replaced_is_saved_or_put_aside(
+    *, launch: Launch, notes: mk.Store, sandbox_home: Path, kernel_is_killed: bool
+) -> None:
+    for name in "abc":
+        notes.write(f"/{name}.md", name)
+    # renamed: what is in it is saved all the same
+    process = launch("local", level=2)
+    process.start()
+    renamed = f"import os; open('{MOUNT}/new.md', 'w').write('new'); os.rename('{MOUNT}', '{MOUNT}.x')"
+    process.ask(f"[type(error).__name__ for error in [tried(box.run, {renamed!r})]]")
+    _ = process.kill() if kernel_is_killed else process.leave()
+    (ended,) = recover(notes, sandbox_home)
+    assert ended.trouble == ""
+    assert texts(notes) == {"/a.md": "a", "/b.md": "b", "/c.md": "c", "/new.md": "new"}
+    # replaced: nothing is deleted, and the new folder's files are put aside
+    for number, replacement in enumerate(("os.mkdir(M); open(M + '/r.md', 'w')", "open(M, 'w')")):
+        process = launch("local", level=2)
+        process.start()
+        replaced = f"import os, shutil; M = '{MOUNT}'; shutil.rmtree(M); {replacement}.write('text {number}')"
+        process.ask(f"[type(error).__name__ for error in [tried(box.run, {replaced!r})]]")
+        _ = process.kill() if kernel_is_killed else process.leave()
+        (ended,) = recover(notes, sandbox_home)
+        assert ended.trouble == ""
+        assert len(texts(notes)) == 4
+        assert [len(store.conflicts) for store in ended.report.stores] == [1]
+        assert mk.Sandbox(notes).rejected[-1].content == f"text {number}".encode()
+    assert folders(sandbox_home) == []
+
+
 def _shared(directory: Path) -> tuple[str, ...]:
     return (f"{directory} is shared",)
 
@@ -212,7 +242,7 @@ def test_a_notebook_that_ends_without_stop_has_all_saved(
     process = launch(backend)
     session = process.start()
     process.ask(f"box.bash('(sleep 0.5; echo late > {MOUNT}/late.md) >/dev/null 2>&1 &').status")
-    time.sleep(1)
+    wait_until(lambda: list(sandbox_home.glob("sessions/*/mnt/memory/team-notes/late.md")))
     assert process.leave() == (0, "")
     assert texts(notes) == {"/late.md": "late\n"}
     assert containers(docker_engine, session) == 0
