@@ -57,6 +57,9 @@ def unload(shell: Shell) -> None:
         for matcher in shell.Completer.custom_matchers
         if getattr(matcher, "matcher_identifier", None) != MATCHER_ID
     ]
+    if notebook.sandboxes.open:
+        names = ", ".join(notebook.sandboxes.names)
+        print(f"Still running: sandbox {names}. `%load_ext memkernel` brings `%sandbox` back.")
     presenters.unregister(shell)
     Preferences().apply()
     notebook.rest()

@@ -131,7 +131,7 @@ class StoreReport:
         )
         return [
             *([ReportLine("not synced", "", reason=str(self.trouble))] if self.trouble else []),
-            *(ReportLine("not saved", each.path, reason=each.reason) for each in self.conflicts),
+            *(ReportLine("not saved", each.path, reason=_after_not_saved(each.reason)) for each in self.conflicts),
             *(ReportLine("restored", path, reason="its deletion was held back") for path in _held_back(self)),
             *(ReportLine("refused", each.path, reason=each.reason) for each in self.refused),
             *(ReportLine(how, each.path or "(redacted)", each) for how, versions in made for each in versions),
@@ -147,6 +147,10 @@ class StoreReport:
         lines = [str(line) for line in self.lines()]
         more = [f"{len(lines) - 3:,} more"] if len(lines) > 3 else []
         return f"<StoreReport {self.mount_path}: {', '.join([*lines[:3], *more]) or 'nothing changed'}>"
+
+
+def _after_not_saved(reason: str) -> str:
+    return reason.removeprefix("was not saved: ")
 
 
 def _held_back(report: StoreReport) -> tuple[str, ...]:

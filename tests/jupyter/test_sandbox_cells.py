@@ -286,7 +286,7 @@ def test_a_reload_keeps_the_sandbox_and_an_unload_ends_the_syncs(
     sandboxed.run("%%sandbox\nx = 1\n")
     sandboxed.run("%reload_ext memkernel")
     assert sandboxed.run("%%sandbox\nprint(x)\n").stdout == "1\n"
-    sandboxed.run("%unload_ext memkernel")
+    assert "Still running: sandbox main." in sandboxed.run("%unload_ext memkernel").stdout
     notes(somebody_else).write("/a.md", "news\n")
     assert sandboxed.run("print('quiet')").stdout == "quiet\n"
     assert sandboxed.run("len(get_ipython().events.callbacks['post_run_cell'])").text == "0"

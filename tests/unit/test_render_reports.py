@@ -87,6 +87,11 @@ def test_what_needs_a_person_comes_first_with_its_reason_and_the_way_out() -> No
     assert "stays in the sandbox" in found[-1]
 
 
+def test_that_a_change_is_not_saved_is_said_once() -> None:
+    full = replace(NOTHING, conflicts=(SyncConflict("/a.md", "was not saved: the memory store is full", "rej_1"),))
+    assert lines(full)[1] == "  ✗ not saved  /a.md  the memory store is full"
+
+
 def test_nothing_changed_is_one_line_and_nothing_in_a_line_of_the_notebook() -> None:
     quiet = SyncReport((NOTHING, WIPED))
     assert render.report_text(SyncReport((NOTHING,)), title="sandbox main") == "sandbox main · nothing changed"
