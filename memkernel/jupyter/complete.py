@@ -83,8 +83,8 @@ class Completer:
             "VALUE": _setting_values,
             "VAR": self._variables,
             "SANDBOX": lambda _: sorted(set(self._notebook.sandboxes.names)),
-            "REJECTED_PATH": lambda _: self._rejected(),
-            "SETTLED_PATH": lambda _: self._rejected(),
+            "%sandbox changes PATH": lambda _: self._rejected(),
+            "%sandbox resolve PATH": lambda _: self._rejected(),
         }
 
     @context_matcher(identifier=MATCHER_ID, priority=_PRIORITY)  # pyright: ignore[reportUntypedFunctionDecorator]  # the same
@@ -124,7 +124,9 @@ class Completer:
         before = parser.positionals(finished)
         if choices := parser.choices_at(len(before)):
             return typed, [each for each in choices if each.startswith(typed)]
-        return self._complete_value(parser.metavar_at(len(before)), before, finished, typed)
+        metavar = parser.metavar_at(len(before))
+        own = f"{parser.prog} {metavar}"  # a command's own words come before all that the place can hold
+        return self._complete_value(own if own in self._sources else metavar, before, finished, typed)
 
     def _complete_option(self, parser: Parser, option: str, finished: list[str], typed: str) -> Found:
         if choices := parser.choices_of(option):

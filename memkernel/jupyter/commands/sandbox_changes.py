@@ -21,7 +21,7 @@ _HOWS: Final = ("mine", "theirs", "both")
 
 
 def _declare_changes(parser: Parser) -> None:
-    parser.add_argument("path", metavar="SETTLED_PATH", nargs="?", help="only what concerns this path")
+    parser.add_argument("path", metavar="PATH", nargs="?", help="only what concerns this path")
     takes_limit(parser, "saved changes")
     takes_sandbox(parser)
     gives_result(parser)
@@ -50,7 +50,7 @@ def changes(notebook: Notebook, args: Namespace, body: str | None) -> Changes:
 
 
 def _declare_resolve(parser: Parser) -> None:
-    parser.add_argument("path", metavar="REJECTED_PATH", help="a path that could not be saved")
+    parser.add_argument("path", metavar="PATH", help="a path that could not be saved")
     parser.add_argument(
         "how",
         metavar="HOW",
