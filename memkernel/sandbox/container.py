@@ -18,6 +18,7 @@ from memkernel.sandbox.engine import Engine
 from memkernel.sandbox.inside import CONNECTION, helper_argv, kernel_argv
 
 _LOG_LINES: Final = 100
+_THAWS: Final = 20  # an engine under load refuses now and then, and what stays frozen hangs for ever
 
 
 class ContainerPlace(Place):
@@ -52,6 +53,7 @@ class ContainerPlace(Place):
         self._ended = threading.Event()
         self._ended.set()
         self._changing = threading.RLock()
+        self._frozen: str | None = None
         self._freezing = threading.RLock()  # no command starts while it is frozen: see Engine.execute
 
     @property
@@ -143,12 +145,14 @@ class ContainerPlace(Place):
             self._close_channel()
             if self._container is not None:
                 self._engine.kill(self._container)
+                self._thaw()
 
     def remove(self) -> None:
         """Remove the container."""
         with self._changing:
             self._close_channel()
             if self._container is not None:
+                self._thaw()
                 self._engine.remove(self._container)
                 self._ended.wait(10)
                 self._container = None
@@ -184,23 +188,36 @@ class ContainerPlace(Place):
     def frozen(self) -> Generator[None]:
         """While in here nothing in the container runs; where the engine cannot do that, nothing happens."""
         with self._freezing:
-            container = self._paused()
+            self._freeze()
             try:
                 yield
             finally:
-                if container is not None:
-                    with contextlib.suppress(MemkernelError):
-                        self._engine.unpause(container)
+                self._thaw()
 
-    def _paused(self) -> str | None:
+    def _freeze(self) -> None:
         container = self._container
         if container is None or self._ended.is_set():
-            return None
+            return
+        self._frozen = container
         try:
             self._engine.pause(container)
         except MemkernelError:
-            return None
-        return container
+            self._thaw()  # it may have been frozen for a part
+
+    def _thaw(self) -> None:
+        """Let it run on, where it is frozen: also to die, since not every engine wakes up what it kills."""
+        container, self._frozen = self._frozen, None
+        for _ in range(_THAWS if container is not None else 0):
+            try:
+                self._engine.unpause(str(container))
+                return
+            except SandboxClosedError:
+                return
+            except MemkernelError:
+                with contextlib.suppress(MemkernelError):
+                    if not self._engine.state(str(container)).get("Paused"):
+                        return
+            time.sleep(0.05)
 
 
 def _text(value: object) -> str:
