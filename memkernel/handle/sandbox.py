@@ -113,7 +113,11 @@ class Sandbox:
                 "memory": memory,
                 "cpus": cpus,
                 "pids": pids,
+                "timeout_s": timeout_s,
+                "on_conflict": on_conflict,
+                "files": dict(files or {}),
                 "packages": tuple(packages),
+                "environment": dict(environment or {}),
             }
         )
         self._where = Where.of(connection.database, connection.line, connection.settings)
