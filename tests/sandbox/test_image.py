@@ -19,7 +19,7 @@ from memkernel.sandbox import walls
 from memkernel.sandbox.base import SandboxSpec
 from memkernel.sandbox.docker import DockerSandbox
 from memkernel.sandbox.engine import Engine
-from memkernel.sandbox.image import REPOSITORY, Images, shipped_dockerfile, tag_of
+from memkernel.sandbox.image import REPOSITORY, REQUIREMENTS, Images, shipped_dockerfile, tag_of
 from tests.docker_daemon import INSTALLATION, OFFLINE_BASE
 
 MakeImage = Callable[..., str]
@@ -103,16 +103,14 @@ def test_the_tag_changes_with_every_part() -> None:
     assert all(tag.startswith(f"{REPOSITORY}:") and len(tag.rpartition(":")[2]) == 12 for tag in tags)
 
 
-def test_the_shipped_image_is_built_without_a_network_and_tells_how_far_it_is(
-    docker_engine: Engine, sandbox_image: str
-) -> None:
-    """From a base of another name, so that it is really built; pip of this machine fetches the wheels."""
+@pytest.mark.usefixtures("sandbox_image")
+def test_the_shipped_image_is_built_without_a_network_and_tells_how_far_it_is(docker_engine: Engine) -> None:
+    """From a base of another name, so that its tag is new; pip of this machine fetches the wheels."""
     base = f"memkernel-tests-base:{next(_numbers)}"
     found = docker_engine.image(OFFLINE_BASE)
     assert found
     docker_engine._api.tag(found["Id"], *base.split(":"))  # pyright: ignore[reportPrivateUsage]  # as a person does
     told: list[tuple[str, float | None]] = []
-    image = sandbox_image
     try:
         image = Images(docker_engine, INSTALLATION, lambda text, fraction: told.append((text, fraction))).ensure(
             base=base
@@ -125,9 +123,7 @@ def test_the_shipped_image_is_built_without_a_network_and_tells_how_far_it_is(
         assert fractions[-1] == 1.0
         assert containers(docker_engine) == []
     finally:
-        tag = next((one for one in (docker_engine.image(image) or {}).get("RepoTags", []) if REPOSITORY in one), "")
-        if image != sandbox_image and tag:
-            remove_image(docker_engine, tag)
+        remove_image(docker_engine, tag_of(shipped_dockerfile(), *REQUIREMENTS, base))
         remove_image(docker_engine, base)
 
 
