@@ -46,6 +46,10 @@ def connection_info() -> dict[str, Any]:
     }
 
 
+def _no_number(name: str) -> None:
+    """NaN and Infinity are no JSON."""
+
+
 class Message(NamedTuple):
     """What of a kernel's message matters: its type, the request that it belongs to, its content."""
 
@@ -158,7 +162,7 @@ class Driver:
             signed: bytes = self._session.sign([header, parent, metadata, content])  # pyright: ignore[reportUnknownMemberType] - a bare list
             if not compare_digest(signature, signed):
                 return None
-            found: Any = json.loads(content)
+            found: Any = json.loads(content, parse_constant=_no_number)
             kind, request = json.loads(header)["msg_type"], json.loads(parent).get("msg_id")
         except Exception:  # whatever an unsigned, forged or broken message makes of it
             return None

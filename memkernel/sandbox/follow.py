@@ -115,7 +115,7 @@ class Follower:
                 self._due = time.monotonic() + GRACE_S
                 self._work.interrupt()
             elif self._pressure == 2:
-                self._work.kill()
+                self.outcome.given_up = not self._work.kill()
                 self._due = time.monotonic() + GIVE_UP_S
             else:
                 self.outcome.given_up = True

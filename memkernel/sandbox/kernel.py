@@ -29,10 +29,9 @@ from memkernel.sandbox.follow import Followed, Follower
 from memkernel.sandbox.life import Life
 from memkernel.sandbox.output import Outputs
 from memkernel.sandbox.relay import RelayClosedError
-from memkernel.sandbox.work import Cell, Command
+from memkernel.sandbox.work import Cell, Command, bash_argv
 
 READY_S: Final = 60.0
-_ARGUMENT: Final = 30_000  # bytes of a script that go as an argument
 _OOM_S: Final = 0.1  # no cell fills the memory faster; shorter ones are not asked about
 _ANSWER_S: Final = 5.0  # the helper's own time-out is past, and it says nothing
 
@@ -194,6 +193,7 @@ class KernelSandbox(SandboxBackend):
 
     def run(self, code: str, *, timeout_s: float | None = None, on_output: OutputSink | None = None) -> CellResult:
         _check_timeout(timeout_s)
+        _check_text("code", code)
         with self._turn:
             began = time.monotonic()
             life = self._living()
@@ -201,7 +201,7 @@ class KernelSandbox(SandboxBackend):
             cell = Cell(life.relay, outputs)
             with life.running(cell):
                 followed = self._follow(Follower(cell, timeout_s, on_output), lambda: life.driver.execute(cell, code))
-            if followed.timed_out:
+            if followed.timed_out and not followed.given_up:
                 with suppress(RelayClosedError):
                     cell.kill()  # what a cell that ended has left behind would write on
             outputs.left_out(life.driver.dropped_bytes())
@@ -222,18 +222,19 @@ class KernelSandbox(SandboxBackend):
 
     def bash(self, command: str, *, timeout_s: float | None = None, on_output: OutputSink | None = None) -> CellResult:
         _check_timeout(timeout_s)
+        _check_text("command", command)
         with self._turn:
             began = time.monotonic()
             life = self._living()
             outputs = self._outputs()
-            argv, stdin = _bash(self._command(command))
+            argv, stdin = bash_argv(self._command(command))
             work = Command(life.relay, self.spec.limits.output_bytes, outputs)
             with life.running(work):
                 followed = self._follow(
                     Follower(work, timeout_s, on_output),
                     lambda: work.start(argv, stdin=stdin, cwd=self._folder(HOME)),
                 )
-            if followed.timed_out:
+            if followed.timed_out and not followed.given_up:
                 with suppress(RelayClosedError):
                     work.kill()
             status = self._command_status(work, followed)
@@ -318,6 +319,10 @@ class KernelSandbox(SandboxBackend):
         environment: Mapping[str, str] | None = None,
     ) -> ExecResult:
         _check_timeout(timeout_s)
+        if not argv:
+            raise InvalidInputError("a command of no words is none")
+        for word in argv:
+            _check_text("a word of the command", word)
         life = self._living()
         began = time.monotonic()
         work = Command(life.relay, self.spec.limits.output_bytes)
@@ -348,17 +353,18 @@ class KernelSandbox(SandboxBackend):
             life.end("its helper did not answer")
 
 
-def _bash(text: str) -> tuple[list[str], bytes]:
-    """The command and the stdin of a bash script; a long one does not fit into an argument."""
-    script = text.encode("utf-8", "surrogatepass")
-    if len(script) <= _ARGUMENT:
-        return ["bash", "-c", text], b""
-    return ["bash", "-c", 'script=$(cat; printf x); exec </dev/null; eval "${script%x}"'], script
-
-
 def _check_timeout(timeout_s: float | None) -> None:
     if timeout_s is not None and not (0 < timeout_s < math.inf):
         raise InvalidInputError(f"a time-out of {timeout_s} seconds is none", hint="Leave it out to wait for ever.")
+
+
+def _check_text(name: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{name} is no text but {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{name} is no text: it has half a character in it") from None
 
 
 def _how(exit: Exit) -> str:

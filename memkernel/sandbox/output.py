@@ -116,7 +116,7 @@ class Outputs:
         output: Output = {"output_type": kind, "data": data, "metadata": metadata}
         if kind == "execute_result":
             count = content.get("execution_count")
-            output["execution_count"] = count if isinstance(count, int) else None
+            output["execution_count"] = count if type(count) is int and 0 <= count < 1 << 53 else None
         weight = size(data)
         self._clear_if_due()
         if weight > self._limit - self._size:
@@ -254,7 +254,7 @@ def _sizes_of_images(metadata: object, data: Mapping[str, Any]) -> Output:
             kept = {
                 name: number
                 for name, number in cast("Mapping[str, Any]", sizes).items()
-                if name in ("width", "height") and isinstance(number, int | float)
+                if name in ("width", "height") and type(number) in (int, float) and 0 <= number < 1 << 20
             }
             found |= {mime: kept} if kept else {}
     return found

@@ -24,7 +24,8 @@ from memkernel.sandbox.relay import Relay, Tail
 QUIET_S: Final = 2.0
 """After one half of a cell's end, how long nothing may come before the other half is given up."""
 
-_KILL_S: Final = 5.0
+_ARGUMENT: Final = 30_000  # bytes of a script that go as an argument
+_KILL_S: Final = 2.0  # the code may have stopped the helper
 
 
 class Work(ABC):
@@ -85,8 +86,8 @@ class Work(ABC):
         """Ask it to end; raises RelayClosedError."""
 
     @abstractmethod
-    def kill(self) -> None:
-        """Kill what it started; raises RelayClosedError."""
+    def kill(self) -> bool:
+        """Kill what it started; False where nobody answers. Raises RelayClosedError."""
 
 
 def _same_display(one: Output, other: Output) -> bool:
@@ -111,8 +112,8 @@ class Cell(Work):
     def interrupt(self) -> None:
         self._relay.interrupt()
 
-    def kill(self) -> None:
-        self._relay.kill_since_mark(_KILL_S)
+    def kill(self) -> bool:
+        return self._relay.kill_since_mark(_KILL_S) is not None
 
     def heard(self) -> None:
         """Something of this cell came."""
@@ -165,8 +166,8 @@ class Command(Work):
     def interrupt(self) -> None:
         self._relay.signal(self._number, signal.SIGINT)
 
-    def kill(self) -> None:
-        self._relay.kill(self._number, _KILL_S)
+    def kill(self) -> bool:
+        return self._relay.kill(self._number, _KILL_S)
 
     def start(
         self,
@@ -211,3 +212,11 @@ class Command(Work):
     def truncated(self) -> bool:
         """Whether there was more."""
         return any(tail.truncated for tail in self._tails.values())
+
+
+def bash_argv(text: str) -> tuple[list[str], bytes]:
+    """The command and the stdin of a bash script; a long one does not fit into an argument."""
+    script = text.encode("utf-8", "surrogatepass")
+    if len(script) <= _ARGUMENT:
+        return ["bash", "-c", text], b""
+    return ["bash", "-c", 'script=$(cat; printf x); exec </dev/null; eval "${script%x}"'], script

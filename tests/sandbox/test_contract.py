@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -313,6 +313,31 @@ def test_a_time_out_that_is_none_is_refused(box: KernelSandbox, timeout_s: float
         box.run("1", timeout_s=timeout_s)
 
 
+STOP_THE_HELPER = """
+import os, signal, time
+for name in os.listdir('/proc'):
+    if name.isdigit() and int(name) not in (1, os.getpid()) and os.getppid() in (int(name), 1):
+        if 'KILL_SINCE' in open(f'/proc/{name}/cmdline').read() and int(name) != os.getpid():
+            os.kill(int(name), signal.SIGSTOP)
+time.sleep(60)
+"""
+
+
+def test_a_stopped_helper_does_not_keep_a_time_out(box: KernelSandbox) -> None:
+    with within(15):
+        assert run(box, STOP_THE_HELPER, timeout_s=1).status == "timeout"
+    assert run(box, "1").result == "1"
+
+
+def test_what_is_no_text_is_refused(box: KernelSandbox) -> None:
+    for wrong in (5, None, b"1", ["1"], "\ud800"):
+        for call in (box.run, box.bash):
+            with pytest.raises(InvalidInputError, match="no text"):
+                call(cast("str", wrong))
+    with pytest.raises(InvalidInputError, match="no text"):
+        box.exec(["echo", "\ud800"])
+
+
 # -- interrupts ------------------------------------------------------------------------------------
 
 
@@ -522,6 +547,18 @@ def test_bash_is_a_result_with_an_exit_code(box: KernelSandbox) -> None:
 def test_a_bash_script_may_be_longer_than_an_argument(box: KernelSandbox) -> None:
     script = "\n".join(f"x={n}" for n in range(50_000)) + "\necho $x $1 end"
     assert box.bash(script).stdout == "49999 end\n"
+
+
+def test_a_command_may_have_long_words(box: KernelSandbox) -> None:
+    words = ["x" * size for size in (100_000, 60_000, 5)]
+    assert box.exec(["sh", "-c", 'echo "$@" | wc -c', "sh", *words]).stdout.strip() == b"160008"
+
+
+def test_what_children_write_comes_as_fast_as_elsewhere_and_is_no_log(box: KernelSandbox) -> None:
+    with within(10):
+        result = run(box, "import os\nos.system('yes | head -c 8000000')\nNone", timeout_s=30)
+    assert len(result.stdout) == 8_000_000
+    assert "y\ny\n" not in box.logs()
 
 
 def test_bash_has_no_input(box: KernelSandbox) -> None:

@@ -22,13 +22,15 @@ class Stubborn(Work):
         self.began = time.monotonic()
         self.presses = presses
         self.closed = closed
+        self.answers = True
         self.done: list[tuple[str, float]] = []
 
     def interrupt(self) -> None:
         self._press("interrupt")
 
-    def kill(self) -> None:
+    def kill(self) -> bool:
         self._press("kill")
+        return self.answers
 
     def _press(self, how: str) -> None:
         if self.closed:
@@ -64,6 +66,14 @@ def test_a_time_out_interrupts_then_kills_then_gives_up() -> None:
     assert work.done[1][1] - work.done[0][1] == pytest.approx(0.4, abs=0.15)
     assert outcome.timed_out
     assert outcome.given_up
+
+
+def test_where_nobody_answers_it_is_given_up_at_once() -> None:
+    work = Stubborn(9)
+    work.answers = False
+    outcome = Follower(work, 0.1, None).follow(nothing)
+    assert outcome.given_up
+    assert [how for how, _ in work.done] == ["interrupt", "kill"]
 
 
 def test_an_interrupt_only_interrupts() -> None:

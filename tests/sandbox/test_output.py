@@ -131,6 +131,20 @@ def test_of_metadata_only_an_images_size_leaves() -> None:
     assert found.kept()[0]["metadata"] == {"image/png": {"width": 3, "height": 4.5}}
 
 
+@pytest.mark.parametrize("count", [True, -1, 10**400, 1.5, "3", None])
+def test_a_count_that_is_none_stays(count: Any) -> None:
+    found = outputs()
+    found.add("execute_result", display({"text/plain": "x"}, execution_count=count))
+    assert found.kept()[0]["execution_count"] is None
+
+
+def test_a_size_that_is_no_number_stays() -> None:
+    found = outputs()
+    metadata = {"image/png": {"width": float("nan"), "height": float("inf")}, "image/gif": {"width": True}}
+    found.add("display_data", {"data": {"image/png": "eA==", "image/gif": "eA=="}, "metadata": metadata})
+    assert found.kept()[0]["metadata"] == {}
+
+
 def test_a_display_id_is_the_sandboxs_own() -> None:
     found = outputs()
     event = found.add("display_data", display({"text/plain": "x"}, transient={"display_id": "theirs"}))
@@ -221,7 +235,8 @@ class Told(Work):
 
     def interrupt(self) -> None: ...
 
-    def kill(self) -> None: ...
+    def kill(self) -> bool:
+        return True
 
 
 def shown(*events: dict[str, Any]) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from memkernel.sandbox.inside.processes import (
     hide,
     kill_all,
 )
-from memkernel.sandbox.inside.protocol import ANSWER, ASK, CLOSE, DATA, EXEC, INTERRUPT, KILL_SINCE, MARK, OPEN
+from memkernel.sandbox.inside.protocol import ANSWER, ASK, CLOSE, DATA, EXEC, INTERRUPT, KILL_SINCE, MARK, OPEN, PIECE
 
 _PARENT_S = 1.0
 _LAST_WORDS_S = 0.3  # the kernel has ended: what it still said is sent on
@@ -44,6 +44,7 @@ class Helper:
         self._kernel_pid = 0
         self._links: Links = {}
         self._commands: Commands = {}
+        self._requests: Dict[int, bytes] = {}
         self._loop = Loop(self._obey, self._end_all)
         self._marked: Dict[int, int] = {}
 
@@ -93,7 +94,9 @@ class Helper:
             if number in self._links:
                 self._links[number].close()
         elif kind == EXEC:
-            start(self._loop, number, json.loads(payload), self._commands)
+            self._requests[number] = self._requests.get(number, b"") + payload
+            if len(payload) < PIECE:
+                start(self._loop, number, json.loads(self._requests.pop(number)), self._commands)
         elif kind == INTERRUPT:
             self._interrupt()
         elif kind == KILL_SINCE:

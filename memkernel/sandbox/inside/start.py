@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import sys
 import threading
@@ -38,6 +39,18 @@ def become_kernel() -> None:
         def init_iopub(self, context: Any) -> None:
             context.sndhwm = _OUTPUTS  # the default for sockets that are made from here on
             super().init_iopub(context)  # pyright: ignore[reportUnknownMemberType] - ipykernel has no types
+
+        def init_io(self) -> None:
+            """ipykernel copies what is written to the streams to their originals: it is no part of the kernel's log."""
+            log = open(os.dup(2), "w", buffering=1)  # noqa: SIM115 - as long as the kernel
+            null = os.open(os.devnull, os.O_WRONLY)
+            for stream in (1, 2):
+                os.dup2(null, stream)
+            os.close(null)
+            super().init_io()  # pyright: ignore[reportUnknownMemberType] - ipykernel has no types
+            for handler in self.log.handlers:
+                if isinstance(handler, logging.StreamHandler):
+                    handler.setStream(log)  # pyright: ignore[reportUnknownMemberType] - ipykernel has no types
 
     KernelApp.launch_instance()
 
