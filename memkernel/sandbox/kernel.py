@@ -204,6 +204,10 @@ class KernelSandbox(SandboxBackend):
             if followed.timed_out and not followed.given_up:
                 with suppress(RelayClosedError):
                     cell.kill()  # what a cell that ended has left behind would write on
+            if cell.half_told:
+                self._news.append(
+                    "the kernel did not tell the end of this cell: output may be missing; a restart helps"
+                )
             outputs.left_out(life.driver.dropped_bytes())
             status = self._cell_status(life, cell, followed)
             return self._result(

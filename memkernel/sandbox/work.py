@@ -106,6 +106,7 @@ class Cell(Work):
         self._relay = relay
         self.outputs = outputs
         self.reply: Mapping[str, Any] | None = None
+        self.half_told = False
         self._idle = False
         self._heard_at = time.monotonic()
 
@@ -145,7 +146,8 @@ class Cell(Work):
 
     def end_if_quiet(self) -> None:
         """Give up the half of the end that does not come."""
-        if (self.reply is not None or self._idle) and time.monotonic() - self._heard_at > QUIET_S:
+        if not self.over and (self.reply is not None or self._idle) and time.monotonic() - self._heard_at > QUIET_S:
+            self.half_told = True
             self.end()
 
 
