@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Final
 
 from memkernel.errors import SyncConflictError, SyncError
 from memkernel.models import Attachment, CellResult, StoreReport, SyncConflict, SyncReport
 
-_KEPT = "What lies in the mount is kept, and saved at the next sync."
+KEPT: Final = "What lies in the mount is kept, and saved at the next sync."
+NOT_RUN: Final = "The code was not run. What lies in the mount is kept."
+KEPT_AT_THE_END: Final = (
+    "What lies in the mount is kept, and saved when the next sandbox starts, or by `memkernel doctor`."
+)
 
 
 def joined(earlier: SyncReport, later: SyncReport) -> SyncReport:
@@ -48,7 +52,7 @@ def says_something(report: SyncReport) -> bool:
     )
 
 
-def raise_what_is_wrong(report: SyncReport, result: CellResult | None = None) -> None:
+def raise_what_is_wrong(report: SyncReport, result: CellResult | None = None, *, kept: str = KEPT) -> None:
     """Raise where something was not saved.
 
     Raises:
@@ -57,7 +61,7 @@ def raise_what_is_wrong(report: SyncReport, result: CellResult | None = None) ->
     """
     for store in report.stores:
         if store.trouble is not None:
-            raise trouble_error(store, report, result) from store.trouble
+            raise trouble_error(store, report, result, kept=kept) from store.trouble
     conflicts = [
         (f"{store.mount_path}{conflict.path}", conflict.reason)
         for store in report.stores
@@ -72,8 +76,10 @@ def _is_consequence(conflict: SyncConflict) -> bool:
     return conflict.reason.startswith("was not saved, because")
 
 
-def trouble_error(store: StoreReport, report: SyncReport, result: CellResult | None = None) -> SyncError:
+def trouble_error(
+    store: StoreReport, report: SyncReport, result: CellResult | None = None, *, kept: str = KEPT
+) -> SyncError:
     """The error of a store that could not be synced; its cause is the trouble."""
     hint = getattr(store.trouble, "hint", "")
     text = f"{store.mount_path} is not synced: {store.trouble}"
-    return SyncError(text, hint=f"{hint} {_KEPT}".strip(), report=report, result=result)
+    return SyncError(text, hint=f"{hint} {kept}".strip(), report=report, result=result)

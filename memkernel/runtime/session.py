@@ -133,7 +133,7 @@ class RunningSession:
             before = self._sync(policy)
             if any(store.trouble for store in before.stores):
                 self._remember(before)
-                reports.raise_what_is_wrong(before)
+                reports.raise_what_is_wrong(before, kept=reports.NOT_RUN)
             try:
                 result = work()
             except BaseException:
@@ -331,7 +331,7 @@ class RunningSession:
             self._break_off()
             with self._turns.turn():
                 report = self._end()
-        reports.raise_what_is_wrong(report)
+        reports.raise_what_is_wrong(report, kept=reports.KEPT_AT_THE_END)
         return report
 
     def _break_off(self) -> None:

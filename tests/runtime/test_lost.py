@@ -71,6 +71,7 @@ def test_a_database_lost_in_a_cell_is_an_error_and_the_next_sync_saves_all(
     assert "is kept" in error.hint
     with pytest.raises(errors.SyncError) as caught:
         box.run("1 + 1")
+    assert "The code was not run" in caught.value.hint
     assert caught.value.result is None  # it did not run on files that nobody can vouch for
     own_server.start()
     assert [version.path for version in of(box.sync()).modified] == ["/a.md"]
