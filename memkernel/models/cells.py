@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from memkernel.models.records import MemoryVersion
 
@@ -12,6 +13,8 @@ ConflictPolicy = Literal["error", "merge"]
 Outcome = Literal[
     "not synced", "not saved", "restored", "refused", "deleted", "modified", "merged", "created", "pulled", "removed"
 ]
+
+_MOST_LINES: Final = 60  # of a store's report in words; `lines()` has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,7 @@ class StoreReport:
         ]
 
     def __str__(self) -> str:
-        lines = [*map(str, self.lines()), *self.notes]
+        lines = [*_first(list(map(str, self.lines()))), *_first(self.notes)]
         return "\n  ".join([self.mount_path, *(lines or ["nothing changed"])])
 
     def __repr__(self) -> str:
@@ -149,8 +152,15 @@ class StoreReport:
         return f"<StoreReport {self.mount_path}: {', '.join([*lines[:3], *more]) or 'nothing changed'}>"
 
 
+def _first(lines: Sequence[str]) -> Sequence[str]:
+    """The lines, or the first of them and how many there are."""
+    if len(lines) <= _MOST_LINES:
+        return lines
+    return [*lines[: _MOST_LINES - 1], f"… {_MOST_LINES - 1} of {len(lines):,} lines shown"]
+
+
 def _after_not_saved(reason: str) -> str:
-    return reason.removeprefix("was not saved: ")
+    return reason.removeprefix("was not saved: ").removeprefix("was not saved, ")
 
 
 def _held_back(report: StoreReport) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from typing import Any, Final
 from memkernel.errors import SyncConflictError, SyncError
 from memkernel.models import Attachment, CellResult, StoreReport, SyncConflict, SyncReport
 
+_VERSIONS: Final = ("created", "modified", "deleted", "merged")
+_FILES: Final = ("pulled", "removed", "refused")
 KEPT: Final = "What lies in the mount is kept, and saved at the next sync."
 NOT_RUN: Final = "The code was not run. What lies in the mount is kept."
 KEPT_AT_THE_END: Final = (
@@ -16,7 +18,10 @@ KEPT_AT_THE_END: Final = (
 
 
 def joined(earlier: SyncReport, later: SyncReport) -> SyncReport:
-    """Both syncs' doings; where they say how things stand (trouble), the later one knows."""
+    """Both syncs' doings; where they say how things stand (trouble), the later one knows.
+
+    What became of a path is said once: what the later sync made of it.
+    """
     before = {store.memory_store_id: store for store in earlier.stores}
     both = [_joined(before.pop(store.memory_store_id, None), store) for store in later.stores]
     return SyncReport((*both, *before.values()))
@@ -25,11 +30,18 @@ def joined(earlier: SyncReport, later: SyncReport) -> SyncReport:
 def _joined(earlier: StoreReport | None, later: StoreReport) -> StoreReport:
     if earlier is None:
         return later
+    made = [version.path for name in _VERSIONS for version in getattr(later, name)]
+    settled = {*made, *later.pulled, *later.removed}
     lists: dict[str, Any] = {}
-    for name in ("created", "modified", "deleted", "merged", "pulled", "removed", "refused", "conflicts", "notes"):
+    for name in (*_VERSIONS, *_FILES, "conflicts", "notes"):
         first, second = getattr(earlier, name), getattr(later, name)
-        lists[name] = (*(one for one in first if one not in second), *second)
+        again, over = set(second), settled if name not in ("conflicts", "notes") else ()
+        lists[name] = (*(one for one in first if one not in again and _path(one) not in over), *second)
     return replace(later, **lists, held_back=later.held_back or earlier.held_back)
+
+
+def _path(one: Any) -> str | None:
+    return one if isinstance(one, str) else one.path
 
 
 def troubled(attachment: Attachment, trouble: Exception) -> StoreReport:
@@ -81,5 +93,8 @@ def trouble_error(
 ) -> SyncError:
     """The error of a store that could not be synced; its cause is the trouble."""
     hint = getattr(store.trouble, "hint", "")
-    text = f"{store.mount_path} is not synced: {store.trouble}"
+    trouble = str(store.trouble)
+    if trouble.startswith(f"{store.mount_path} "):
+        trouble = f"it{trouble.removeprefix(store.mount_path)}"
+    text = f"{store.mount_path} is not synced: {trouble}"
     return SyncError(text, hint=f"{hint} {kept}".strip(), report=report, result=result)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from memkernel.folders import FILE, HeldFolder, let_in, make_private_folder, open_closed, open_up, remove_entry
-from memkernel.sync.reading import Stamp, Unreadable, read_file, stamp, why_no_file
+from memkernel.sync.reading import Stamp, Unreadable, may_be_held, read_file, stamp, why_no_file
 
 KEPT_BYTES: Final = 64 << 20
 """Of a file that is larger, no content is handed out."""
@@ -221,6 +221,20 @@ class Aside:
     def postpone(self, entries: Iterable[tuple[str, str]]) -> None:
         """(name, path) of entries that nobody was told of: `latecomers` will."""
         self._postponed += entries
+
+    def let_go(self) -> None:
+        """Remove the known texts that nobody has open for writing; the others wait for `latecomers`."""
+        self._resting = [each for each in self._resting if not self._is_let_go(each)]
+
+    def _is_let_go(self, each: _Resting) -> bool:
+        fd = os.open(each.name, FILE, dir_fd=self.fd)
+        try:
+            is_final = not may_be_held(fd) and stamp(os.fstat(fd)) == each.stamp
+        finally:
+            os.close(fd)
+        if is_final:
+            self.discard(each.name)
+        return is_final
 
     def latecomers(self) -> tuple[PutAside, ...]:
         """What was written, after they had been replaced, into known texts by those who held them open."""

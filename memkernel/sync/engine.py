@@ -124,8 +124,15 @@ class MountSync:
         self._is_read_only = attachment.access == "read_only"
         self._is_scanned = not self._is_read_only or not enforced
         limits = database.mounts.limits
-        self._scanner = Scanner(folders.files, max_file_bytes=limits.content_bytes, max_files=max_files)
-        self._files = MountFiles(folders.files, folders.aside, owner=owner, max_file_bytes=limits.content_bytes)
+        self._scanner = Scanner(
+            folders.files, name=attachment.mount_path, max_file_bytes=limits.content_bytes, max_files=max_files
+        )
+        self._files = MountFiles(
+            *(folders.files, folders.aside),
+            owner=owner,
+            name=attachment.mount_path,
+            max_file_bytes=limits.content_bytes,
+        )
         self._baseline = Baseline(
             database.mounts,
             self._store_id,
@@ -260,13 +267,16 @@ class MountSync:
         return outcome.report()
 
     def _sync_to_the_end(self, request: _Request, outcome: Outcome) -> None:
-        """Where there were more files than a scan looks at, and some were put aside, look again."""
+        """Where there were more files than a scan looks at, and some were put aside, look again.
+
+        Not where something was saved: one sync is one transaction at most.
+        """
         for _ in range(_MOST_ROUNDS):
             before = len(outcome.conflicts)
             is_complete = self._sync(request, outcome)
             if is_complete:
                 return
-            if request.final or len(outcome.conflicts) == before:
+            if request.final or outcome.has_saved or len(outcome.conflicts) == before:
                 break
         outcome.notes.append(f"there are more than {self._max_files:,} files and folders; the rest was not looked at")
 

@@ -73,6 +73,7 @@ class MountFiles:
         aside: Path,
         *,
         owner: tuple[int, int] | None,
+        name: str | None = None,
         max_file_bytes: int = 102_400,
         folds_case: bool | None = None,
     ) -> None:
@@ -82,6 +83,7 @@ class MountFiles:
             folder: the mount's folder on the host.
             aside: a folder on the same file system, outside every mount.
             owner: uid and gid that files and folders are given; None: they stay this account's.
+            name: what a person knows the mount by, for messages; None: its path on the host.
             max_file_bytes: the size of the largest memory.
             folds_case: whether names that differ in case only are one here; None: the disk is asked.
 
@@ -89,13 +91,14 @@ class MountFiles:
             SyncError: one of them cannot be used, or they lie on two file systems.
         """
         self._owner = owner
+        self._name = name or str(folder)
         try:
             self._held = HeldFolder(folder)
             self._aside = Aside(aside, max_file_bytes=max_file_bytes)
         except OSError as error:
-            raise SyncError(f"{folder} cannot be synced: {error.strerror or error}") from None
+            raise SyncError(f"{self._name} cannot be synced: {error.strerror or error}") from None
         if self._held.device != self._aside.held.device:
-            raise SyncError(f"{folder} and {aside} lie on two file systems")
+            raise SyncError(f"{self._name} and the folder for what has to make way lie on two file systems")
         self._folds_case = self._aside.folds_case() if folds_case is None else folds_case
         self._emptied: set[str] = set()
         self._touched: set[str] = set()
@@ -129,7 +132,7 @@ class MountFiles:
             InvalidPathError: no memory can have that path.
             SyncError: as `write`; some of the files may have been put there.
         """
-        check_in_place(self._held)
+        check_in_place(self._held, self._name)
         for path in contents:
             paths.check_path(path)
         written: dict[str, Written] = {}
@@ -295,7 +298,7 @@ class MountFiles:
         return self._take(path, (), folders=True)
 
     def _take(self, path: str, known: Container[bytes], *, folders: bool) -> tuple[PutAside, ...]:
-        check_in_place(self._held)
+        check_in_place(self._held, self._name)
         paths.check_path(path)
         try:
             with _told(path), contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(path) as fd:
@@ -342,6 +345,10 @@ class MountFiles:
             is_gone = contextlib.suppress(FileNotFoundError, NotADirectoryError)
             with _told(folder or "/"), is_gone, self._parent(f"{folder}/.") as fd:
                 os.fsync(fd)
+
+    def let_go(self) -> None:
+        """Remove the known texts that made way, once `flush` was called: all that nobody can write to any more."""
+        self._aside.let_go()
 
     def latecomers(self) -> tuple[PutAside, ...]:
         """What those who held a file open have written into it since it was replaced; what could not be told before.

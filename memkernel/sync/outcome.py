@@ -34,6 +34,11 @@ class Outcome:
         for edit, version in zip(edits, versions, strict=True):
             (kinds[edit.operation] if edit.on_disk else self.merged).append(version)
 
+    @property
+    def has_saved(self) -> bool:
+        """Whether versions were made."""
+        return bool(self.created or self.modified or self.deleted or self.merged)
+
     def report(self) -> StoreReport:
         """The report, each list in the order of paths."""
         store_id = self.attachment.memory_store_id

@@ -72,6 +72,7 @@ class Puller:
                 written += self._write(fresh, texts, disk, outcome)
                 is_whole = is_whole and len(fresh) == len(heads)  # else the store has changed again meanwhile
             self._files.flush()
+            self._files.let_go()
         except SyncError:
             self._baseline.forget(interrupted=True)  # some of the files may be there
             raise

@@ -56,11 +56,19 @@ class Scan:
 class Scanner:
     """Scans one mount again and again, and holds its folder. One thread at a time."""
 
-    def __init__(self, folder: Path, *, max_file_bytes: int = 102_400, max_files: int = MOST_ENTRIES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        name: str | None = None,
+        max_file_bytes: int = 102_400,
+        max_files: int = MOST_ENTRIES,
+    ) -> None:
         """Hold the folder.
 
         Args:
             folder: the mount's folder on the host.
+            name: what a person knows it by, for messages; None: its path on the host.
             max_file_bytes: a larger file is refused without being read.
             max_files: of more entries (folders, too) the rest is not looked at.
 
@@ -68,10 +76,11 @@ class Scanner:
             SyncError: there is no such folder, or it is a link.
         """
         self._max_file_bytes, self._max_files = max_file_bytes, max_files
+        self._name = name or str(folder)
         try:
             self._held = HeldFolder(folder)
         except OSError as error:
-            raise SyncError(f"{folder} cannot be synced: {error.strerror}") from None
+            raise SyncError(f"{self._name} cannot be synced: {error.strerror}") from None
         self._stamps_tell = filesystem_of(folder.resolve()) not in _BLIND_TO_MAPPINGS
         self._known = Known()
         self._was_told = False
@@ -94,7 +103,7 @@ class Scanner:
         Raises:
             SyncError: another folder is in the mount's place, or none.
         """
-        check_in_place(self._held)
+        check_in_place(self._held, self._name)
         walk = Walk(
             self._known,
             self._held.fd,
@@ -126,7 +135,7 @@ class Scanner:
             InvalidPathError: no memory can have that path.
             SyncError: as `scan`.
         """
-        check_in_place(self._held)
+        check_in_place(self._held, self._name)
         *folders, name = paths.check_path(path)[1:].split("/")
         with contextlib.ExitStack() as stack:
             fd = self._held.fd
@@ -155,7 +164,7 @@ class Scanner:
         self._was_told = True
 
 
-def check_in_place(held: HeldFolder) -> None:
+def check_in_place(held: HeldFolder, name: str) -> None:
     """Raise where another folder, or none, is where the mount's was.
 
     Raises:
@@ -163,6 +172,6 @@ def check_in_place(held: HeldFolder) -> None:
     """
     if not held.is_in_place():
         raise SyncError(
-            f"{held.path} is no longer the folder that was mounted",
+            f"{name} is no longer the folder that was mounted",
             hint="Stop the sandbox and start it anew; what lies in the folder is kept.",
         )

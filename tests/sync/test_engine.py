@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 
 import psycopg
@@ -95,6 +97,42 @@ def test_f250_renames_and_deletions_of_the_store_are_mirrored(mounter: Mounter) 
     assert not (mounted.files / "notes").exists()
 
 
+def test_f246_what_is_written_while_a_sync_runs_belongs_to_the_next_one(mounter: Mounter) -> None:
+    mounted = mounter(*TWO)
+    over = threading.Event()
+
+    def write() -> None:
+        for number in itertools.count():
+            if over.wait(0.001):
+                return
+            (mounted.files / f"w{number % 10}.md").write_text(f"line {number}\n" * 50)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        reports = [mounted.sync() for _ in range(15)]
+    finally:
+        over.set()
+        writer.join()
+    batches = [sorted({*report.created, *report.modified}, key=lambda one: one.seq) for report in reports]
+    assert sum(len(batch) for batch in batches) > 15
+    for report, batch in zip(reports, batches, strict=True):
+        assert len({version.created_at for version in batch}) <= 1, "one transaction"
+        assert len(set(saved(report))) == len(batch)
+    mounted.sync()
+    assert mounted.in_store() == mounted.on_disk()
+
+
+def test_trouble_names_the_mount_and_no_folder_of_the_host(mounter: Mounter) -> None:
+    mounted = mounter(*TWO)
+    mounted.files.rename(mounted.home / "elsewhere")
+    mounted.files.mkdir()
+    trouble = mounted.mount.sync().trouble
+    assert isinstance(trouble, SyncError)
+    assert str(trouble).startswith("/mnt/memory/store-1 is no longer the folder that was mounted")
+    assert str(mounted.home) not in str(trouble)
+
+
 def test_f251_f252_f253_a_conflict_saves_nothing_and_loses_nothing(mounter: Mounter) -> None:
     mounted = mounter(*TWO, ("/gone.md", "going\n"))
     mounted.remote(("/a.md", "theirs\n"))
@@ -117,6 +155,7 @@ def test_f251_f252_f253_a_conflict_saves_nothing_and_loses_nothing(mounter: Moun
     assert (mounted.files / "link").is_symlink()
     put_aside = {"/a.md": b"ours\n", "/notes/b.md": b"ours, too\n", "/new.md": b"new\n", "/gone.md": None}
     assert mounted.put_aside() == put_aside
+    assert not list((mounted.home / "aside").iterdir()), "erasure reaches the rejected changes, and no other copy"
     for conflict, one in zip(report.conflicts, sorted(mounted.rejections(), key=lambda one: one.path), strict=True):
         assert conflict.rejected_id == one.id
         assert mounted.rejected.get(one.id) == one

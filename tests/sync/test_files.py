@@ -293,6 +293,24 @@ def test_what_is_written_into_a_replaced_file_afterwards_is_found(mount: Path, f
     assert entries(mount.with_name("aside")) == []
 
 
+def test_a_text_that_made_way_goes_at_once_where_nobody_can_write_to_it(mount: Path, files: MountFiles) -> None:
+    put(mount, "/log", "known")
+    put(mount, "/quiet", "known")
+    aside = mount.with_name("aside")
+    with (mount / "log").open("a") as late:
+        files.write("/log", b"head", {sha256("known")})
+        files.remove("/quiet", {sha256("known")})
+        files.let_go()
+        (held,) = entries(aside)
+        assert (aside / held).read_bytes() == b"known"
+        late.write(" and more")
+    files.let_go()
+    (found,) = files.latecomers()
+    assert (found.path, found.content) == ("/log", b"known and more")
+    files.discard(found)
+    assert entries(aside) == []
+
+
 def test_a_reader_finds_the_old_text_or_the_new_and_never_none(
     mount: Path, files: MountFiles, request: pytest.FixtureRequest
 ) -> None:

@@ -277,3 +277,20 @@ def test_a_merged_path_is_told_once() -> None:
     merged = replace(NOTHING, merged=(MODIFIED,), pulled=("/plan.md",))
     assert [line.outcome for line in merged.lines()] == ["merged"]
     assert lines(merged)[0] == "1 change saved in team-notes"
+
+
+def test_a_report_of_thousands_of_paths_is_a_text_of_sixty_lines() -> None:
+    refused = tuple(RefusedFile(f"/{number:04}.bin", "it is not text") for number in range(2_100))
+    report = replace(SAVED, refused=refused, notes=("a note",))
+    lines = str(SyncReport((report,))).splitlines()
+    assert len(lines) == 62
+    assert lines[1] == "  refused /0000.bin it is not text"
+    assert lines[-2:] == ["  … 59 of 2,104 lines shown", "  a note"]
+    assert len(report.lines()) == 2_104
+
+
+def test_what_is_not_saved_is_said_once_in_its_line() -> None:
+    because = SyncConflict("/b.md", "was not saved, because /a.md was edited both here and in the store", "rej_2")
+    assert str(replace(NOTHING, conflicts=(because,))).endswith(
+        "not saved /b.md because /a.md was edited both here and in the store"
+    )
