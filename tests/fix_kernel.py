@@ -132,9 +132,10 @@ class Kernel:
         """End it in order, as a notebook does that is closed."""
         self._manager.shutdown_kernel(now=False)
 
-    def restart(self) -> None:
-        """The restart button."""
-        self._manager.restart_kernel(now=False)
+    def restart(self, *, now: bool = False) -> None:
+        """The restart button; `now` kills the kernel, as it is done to a busy one."""
+        self._manager.restart_kernel(now=now)
+        self._client.wait_for_ready(timeout=PATIENCE_S)
 
     def interrupt(self) -> None:
         """The stop button."""

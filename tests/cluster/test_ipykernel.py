@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.homes import Home, wait_until
-from tests.fix_kernel import PATIENCE_S, Kernel, kernel_environment
+from tests.fix_kernel import Kernel, kernel_environment
 
 MAKE = """
 import psycopg
@@ -18,16 +18,7 @@ cluster = EmbeddedCluster(home={home!r}, linger_s=0)
 
 
 class NotebookKernel(Kernel):
-    """A kernel that a notebook's server can restart and shut down."""
-
-    def restart(self, *, now: bool) -> None:
-        """The restart button; `now` kills the kernel, as it is done to a busy one."""
-        self._manager.restart_kernel(now=now)
-        self._client.wait_for_ready(timeout=PATIENCE_S)
-
-    def shut_down(self) -> None:
-        """As when the notebook is closed."""
-        self._manager.shutdown_kernel(now=False)
+    """A kernel that tells values."""
 
     def value(self, code: str) -> str:
         """The text of an expression's value."""
