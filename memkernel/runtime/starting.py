@@ -153,6 +153,7 @@ def _on_disk(
     data: Path,
     progress: Progress,
 ) -> RunningSession:
+    rejected = RejectedFolder.of(where.home.directory)
     with ExitStack() as undo:
         note = Note(
             record.id,
@@ -169,9 +170,13 @@ def _on_disk(
         installation = where.home.installation_id()
         backend = provider.make(session_id=record.id, installation_id=installation, mounts=mounts)
         folder.rewrite(replace(note, owner=backend.owner))
+        places = [folder.make_mount(attachment.slug, backend.owner) for attachment in record.resources]
+        enforced = backend.enforces_read_only  # of folders that are there: how they can be mounted may depend on them
         filled: list[tuple[Attachment, MountSync]] = []
-        for attachment in record.resources:
-            mount = _mount_sync(where, record, attachment, folder, enforced=backend.enforces_read_only)
+        for attachment, place in zip(record.resources, places, strict=True):
+            mount = MountSync(
+                where.database, record.id, attachment, place, rejected, owner=backend.owner, enforced=enforced
+            )
             undo.callback(mount.close)
             filled.append((attachment, mount))
             _fill(attachment, mount)
@@ -186,7 +191,7 @@ def _on_disk(
             folder=folder,
             backend=backend,
             mounts=filled,
-            rejected=RejectedFolder.of(where.home.directory),
+            rejected=rejected,
             provider=provider,
         )
 
@@ -194,16 +199,6 @@ def _on_disk(
 def _mount(folder: SessionFolder, attachment: Attachment) -> Mount:
     files = folder.mount(attachment.slug).files
     return Mount(files, attachment.mount_path, read_only=attachment.access == "read_only")
-
-
-def _mount_sync(
-    where: Where, record: SessionRecord, attachment: Attachment, folder: SessionFolder, *, enforced: bool
-) -> MountSync:
-    owner = folder.note.owner
-    assert owner is not None, "the note says whose the files are"
-    places = folder.make_mount(attachment.slug, owner)
-    rejected = RejectedFolder.of(where.home.directory)
-    return MountSync(where.database, record.id, attachment, places, rejected, owner=owner, enforced=enforced)
 
 
 def _fill(attachment: Attachment, mount: MountSync) -> None:

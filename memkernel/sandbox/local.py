@@ -25,7 +25,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, cast
@@ -56,6 +55,7 @@ class LocalSandbox(KernelSandbox):
     def __init__(self, spec: SandboxSpec, *, level: Level | None = None) -> None:
         super().__init__(spec)
         self._asked: Level | None = level
+        self._level: Level | None = level
         self._local: LocalPlace | None = None
         self._rehoming = Rehoming({})
 
@@ -66,14 +66,10 @@ class LocalSandbox(KernelSandbox):
 
     @property
     def level(self) -> Level:
-        """1 with namespaces, 2 with a mapping of paths."""
-        if self._local is not None:
-            return self._local.level
-        if self._asked is not None:
-            return self._asked
-        if _refusal(self.spec.mounts):
-            return 2
-        return 1
+        """1 with namespaces, 2 with a mapping of paths; decided when it is first asked for."""
+        if self._level is None:
+            self._level = 2 if _refusal(self.spec.mounts) else 1
+        return self._level
 
     @property
     def isolation(self) -> str:
@@ -238,16 +234,20 @@ class HostCommand:
         self._errors.close()
 
 
-@lru_cache(maxsize=16)
-def _refusal(mounts: tuple[Mount, ...]) -> str:
-    """Why level 1 cannot be had with these mounts; "" where it can. Tried for real, in a process that ends with it."""
+def _refusal(mounts: Sequence[Mount]) -> str:
+    """Why level 1 cannot be had with these mounts; "" where it can. Tried for real, in a process that ends with it.
+
+    A folder that is not there says nothing about this machine: it is left out.
+    """
     if sys.platform != "linux":
         return f"there are no mount namespaces on {sys.platform}"
     with tempfile.TemporaryDirectory(prefix="mk-") as home:
         private_folder.furnish(Path(home))
         told_read, told = os.pipe()
         try:
-            argv = launcher(told=told, binds=binds(mounts, Path(home)), cwd=HOME)
+            argv = launcher(
+                told=told, binds=binds([one for one in mounts if one.source.exists()], Path(home)), cwd=HOME
+            )
             subprocess.run(argv, pass_fds=(told,), capture_output=True, timeout=_TRY_S, check=True, env={})
         except (OSError, subprocess.SubprocessError) as error:
             trouble = f"it failed ({type(error).__name__})"

@@ -19,6 +19,7 @@ from memkernel.handle.records import Records
 from memkernel.handle.sandbox import Sandbox, open_sandboxes
 from memkernel.models import CellResult, StoreReport, SyncReport
 from memkernel.store.sessions import Sessions
+from tests.fix_local import LEVELS
 from tests.fix_sandbox import MakeBox
 
 MOUNT = "/mnt/memory/team-notes"
@@ -85,6 +86,16 @@ def test_a_read_only_store_is_what_the_store_holds_after_each_cell(
     assert ran(box.bash(f"cat {MOUNT}/*")) == "kept"
     assert texts(notes) == {"/a.md": "kept"}
     assert len(notes.log()) == 1
+
+
+def test_a_local_sandbox_is_of_the_better_level_that_this_machine_has(notes: mk.Store, boxes: MakeBox) -> None:
+    notes.write("/a.md", "kept")
+    default = boxes(mk.read_only(notes), backend="local")
+    assert default.isolation == boxes(notes, backend="local", level=LEVELS[0]).isolation
+    computed = default.run("import os\nprint(os.listdir('/'.join(['', 'mnt', 'memory', 'team-notes'])))")
+    assert (computed.stdout == "['a.md']\n") == (LEVELS[0] == 1)
+    written = default.bash(f"echo changed > {MOUNT}/a.md")
+    assert ("Read-only file system" in written.stderr) == (LEVELS[0] == 1)
 
 
 def test_outputs_come_as_they_are_made(box: Sandbox) -> None:

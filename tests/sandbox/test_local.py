@@ -416,6 +416,23 @@ def test_it_says_that_it_isolates_nothing(level: Level) -> None:
     assert box.kind == "local"
 
 
+def test_without_a_wish_it_is_the_better_level_that_this_machine_has_also_before_its_folders_are_there(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "mnt" / "memory" / "notes"
+    box = LocalSandbox(replace(SPEC, mounts=(Mount(folder, "/mnt/memory/notes", read_only=True),)))
+    assert box.owner == (os.geteuid(), os.getegid())
+    assert box.enforces_read_only == (LEVELS[0] == 1)
+    folder.mkdir(parents=True)
+    box.start()
+    try:
+        assert box.level == LEVELS[0]
+        refused = "Read-only file system" in box.bash("echo x > /mnt/memory/notes/a.md").stderr
+        assert refused == (LEVELS[0] == 1)
+    finally:
+        box.stop()
+
+
 def test_packages_are_refused(level: Level) -> None:
     with pytest.raises(InvalidInputError, match="a local sandbox has what this Python has"):
         LocalSandbox(replace(SPEC, packages=("pandas",)), level=level).check()
