@@ -35,10 +35,15 @@ _clock = _Clock()
 def mint(tag: Tag) -> str:
     """A new id, `{tag}_` and 26 characters; later ones of one process sort later."""
     tick = _clock.tick()
-    milliseconds, counter = tick >> _COUNTER_BITS, tick & 0xFFF
-    noise = int.from_bytes(os.urandom(8)) >> 2
-    number = (milliseconds << 80) | (7 << 76) | (counter << 64) | (2 << 62) | noise
-    return f"{tag}_" + "".join(_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10))
+    high = (tick >> _COUNTER_BITS << 16) | 0x7000 | (tick & 0xFFF)
+    low = (2 << 62) | (int.from_bytes(os.urandom(8)) >> 2)
+    middle, pairs = (high << 4 & 0x3F0) | low >> 60, _PAIRS  # ten bits that lie in both halves
+    return (
+        f"{tag}_{pairs[high >> 56]}{pairs[high >> 46 & 1023]}{pairs[high >> 36 & 1023]}{pairs[high >> 26 & 1023]}"
+        f"{pairs[high >> 16 & 1023]}{pairs[high >> 6 & 1023]}{pairs[middle]}{pairs[low >> 50 & 1023]}"
+        f"{pairs[low >> 40 & 1023]}{pairs[low >> 30 & 1023]}{pairs[low >> 20 & 1023]}{pairs[low >> 10 & 1023]}"
+        f"{pairs[low & 1023]}"
+    )
 
 
 def is_id(tag: Tag, text: str) -> bool:

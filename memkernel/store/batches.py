@@ -30,6 +30,7 @@ _LENGTH: Final = Struct("!i")
 _NUMBERS: Final = Struct("!iqii")  # seq and ordinal, each after its length
 _SIZE_AND_TIME: Final = Struct("!iiiq")
 _TIME: Final = Struct("!iq")
+_SLICE: Final = 32
 
 
 class Wanted(NamedTuple):
@@ -157,38 +158,39 @@ class Batch:
             decided = decide(self.wanted, _heads(connection, self.store_id, [one.path for one in self.wanted]))
             if store.archived and any(one.operation != "deleted" for one in decided):
                 raise StoreArchivedError(self.store_id)
-            if decided:
-                self.write(connection, store, decided)
+            versions = self.write(connection, store, decided) if decided else []
         made: list[MemoryVersion | None] = [None] * len(self.wanted)
-        for one, version in zip(decided, self.versions(store, decided), strict=True):
+        for one, version in zip(decided, versions, strict=True):
             made[one.position] = version
         return made
 
-    def write(self, connection: StoreConnection, store: LockedStore, decided: Sequence[Decided]) -> None:
-        """Make what was decided, in the transaction that holds the store's lock.
+    def write(self, connection: StoreConnection, store: LockedStore, decided: Sequence[Decided]) -> list[MemoryVersion]:
+        """Make what was decided, in the transaction that holds the store's lock; the versions in that order.
 
         Raises:
             psycopg.Error: capacity and overlap, judged on the result.
         """
-        self._copy(connection, store, decided)
+        versions = self._copy(connection, store, decided)
         counted = (self.store_id, store.seq, len(decided), store.moment, self.limit)
         connection.run(queries.BATCH_FINISH, *counted, *checks.cause(self.cause))
+        return versions
 
-    def versions(self, store: LockedStore, decided: Sequence[Decided]) -> list[MemoryVersion]:
-        """The versions that `write` makes of what was decided."""
-        return [_version(store, n, one, self) for n, one in enumerate(decided)]
-
-    def _copy(self, connection: StoreConnection, store: LockedStore, decided: Sequence[Decided]) -> None:
+    def _copy(self, connection: StoreConnection, store: LockedStore, decided: Sequence[Decided]) -> list[MemoryVersion]:
         kind, ident = checks.actor(self.actor)
         before = b"\0\x0e" + _field(store.workspace_id.encode()) + _field(store.id.encode())
         after = _field(kind.encode()) + _field(ident.encode())
         time = micros(store.moment)
-        parts = [_HEADER]
-        for seq, (version_id, one) in enumerate(zip(self.version_ids, decided, strict=False), store.seq + 1):
-            parts += (before, *_row(version_id, seq, one, time), after)
-        parts.append(_TRAILER)
+        versions: list[MemoryVersion] = []
         with connection.cursor() as cursor, cursor.copy(queries.BATCH_COPY) as copy:
-            copy.write(b"".join(parts))
+            copy.write(_HEADER)
+            for first in range(0, len(decided), _SLICE):  # the server stores one slice while the next one is packed
+                parts: list[bytes] = []
+                for n, one in enumerate(decided[first : first + _SLICE], first):
+                    parts += (before, *_row(self.version_ids[n], store.seq + 1 + n, one, time), after)
+                    versions.append(_version(store, n, one, self))
+                copy.write(b"".join(parts))
+            copy.write(_TRAILER)
+        return versions
 
     def find(self, connection: StoreConnection) -> list[MemoryVersion | None] | None:
         """What `apply` would have answered, if the batch was saved; None if it was not."""

@@ -42,10 +42,14 @@ class Heads:
         """The same store later: without the ids that are `gone`, with these heads."""
         later = Heads(seq, archived, ())
         later.by_id = self.by_id.copy()
-        for memory_id in gone:
-            later.by_id.pop(memory_id, None)
+        later.by_path = self.by_path.copy()
+        heads = list(heads)
+        for memory_id in (*gone, *(head.memory_id for head in heads)):
+            before = later.by_id.pop(memory_id, None)
+            if before is not None:
+                del later.by_path[before.path]
         later.by_id.update((head.memory_id, head) for head in heads)
-        later.by_path = {head.path: head for head in later.by_id.values()}
+        later.by_path.update((head.path, head) for head in heads)
         return later
 
 

@@ -221,9 +221,8 @@ class _Commit:
             if not judged.edits:
                 return Published((), heads)
             batch, decided = self._batch(judged.edits)
-            versions = batch.versions(store, decided)
+            versions = batch.write(connection, store, decided)
             self._made = Published(versions, _after(heads, decided, versions))
-            batch.write(connection, store, decided)
             unlike = [edit.path for edit in judged.edits if not edit.on_disk]
             connection.run(
                 queries.MOUNT_PUBLISH,

@@ -326,18 +326,19 @@ def repair(baseline: Mapping[str, Entry], disk: Disk, heads: Heads, *, unmountab
     removals: list[str] = []
     settled: dict[str, Entry | None] = {}
     for path, head in heads.by_path.items():
+        base, sha256 = baseline.get(path), disk.files.get(path)
+        if sha256 is None and base is not None and disk.is_unknown(path):
+            sha256 = base.sha256
         if path in unmountable:
             continue
-        base = baseline.get(path)
-        sha256 = base and base.sha256 if disk.is_unknown(path) else disk.files.get(path)
         if sha256 != head.sha256:
             puts.append(head)
-        elif base != entry(head):
+        elif base is None or base.version_id != head.version_id:
             settled[path] = entry(head)
     for path in baseline.keys() - heads.by_path.keys():
         if path in disk.files or disk.is_unknown(path):
             removals.append(path)
         else:
             settled[path] = None
-    removals += [path for path in disk.files if path not in heads.by_path and path not in baseline]
+    removals += disk.files.keys() - heads.by_path.keys() - baseline.keys()
     return Repair(tuple(sorted(puts, key=lambda head: head.path)), tuple(sorted(removals)), settled)

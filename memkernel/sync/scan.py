@@ -120,7 +120,11 @@ class Scanner:
         self._last, self._was_told = last, False
         if not changed:
             return last
-        read = {path: replace(last.files[path], content=content) for path, content in walk.contents.items()}
+        read = {
+            path: LocalFile(file.sha256, file.size_bytes, content)
+            for path, content in walk.contents.items()
+            if (file := last.files.get(path))
+        }
         return replace(last, changed=True, files=MappingProxyType({**last.files, **read}) if read else last.files)
 
     def _snapshot(self, unreadable: tuple[str, ...], complete: bool) -> Scan:

@@ -39,7 +39,7 @@ KEPT_BYTES: Final = 32 << 20
 _FLUSHED_ONE_BY_ONE: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes thrice as long, and a scan makes thousands
 class LocalFile:
     """A legal file. `content` is there where this scan read it, up to `KEPT_BYTES` in all."""
 
@@ -238,7 +238,8 @@ class Walk:
 
     def _look_at(self, here: _Looked, name: str, status: os.stat_result) -> None:
         path, stamps = here.prefix + name, here.known.stamps
-        reason = _why_illegal(path) or why_no_file(status, self._max_file_bytes)
+        is_known = path in self._known.files  # then its path is legal
+        reason = (None if is_known else _why_illegal(path)) or why_no_file(status, self._max_file_bytes)
         if reason is not None:
             stamps[name] = stamp(status)
             self.changed |= self._known.set_refused(path, reason)
@@ -246,21 +247,22 @@ class Walk:
         try:
             read = read_file(name, dir_fd=here.fd, limit_bytes=self._max_file_bytes, flush=self._flush)
         except Unreadable as why:
-            if why.reason != GONE or path in self._known.files:
+            if why.reason != GONE or is_known:
                 stamps[name] = None
                 self.changed |= self._known.set_refused(path, why.reason)
             return
-        stamps[name] = stamp(read.status) if self._is_settled(read.status) else None
+        stamps[name] = read.stamp if self._is_settled(read.status) else None
         self.changed |= self._take(path, read)
 
     def _take(self, path: str, read: FileRead) -> bool:
         known = self._known.files.get(path)
         if known is not None and known.sha256 == read.sha256:
             return False
-        try:
-            content.encode(read.content, self._max_file_bytes)
-        except InvalidContentError as error:
-            return self._known.set_refused(path, f"it is not text: {error.reason}")
+        if not read.content.isascii():
+            try:
+                content.encode(read.content, self._max_file_bytes)
+            except InvalidContentError as error:
+                return self._known.set_refused(path, f"it is not text: {error.reason}")
         new = self._known.set_file(path, LocalFile(read.sha256, len(read.content)))
         if new and self._kept_bytes + len(read.content) <= KEPT_BYTES:
             self._kept_bytes += len(read.content)
@@ -270,8 +272,9 @@ class Walk:
     def _is_settled(self, status: os.stat_result) -> bool:
         return self._stamps_tell and self._began_ns - status.st_ctime_ns > SETTLED_NS
 
-    def _flush(self, fd: int) -> None:
-        if self._flushed > _FLUSHED_ONE_BY_ONE or not self._stamps_tell or not may_be_held(fd):
+    def _flush(self, fd: int, status: os.stat_result) -> None:
+        """Only before a reading that its stamp will stand for: any other file is read anew by the next pass."""
+        if self._flushed > _FLUSHED_ONE_BY_ONE or not self._is_settled(status) or not may_be_held(fd):
             return
         self._flushed += 1
         if self._flushed <= _FLUSHED_ONE_BY_ONE:
