@@ -561,6 +561,14 @@ def test_what_children_write_comes_as_fast_as_elsewhere_and_is_no_log(box: Kerne
     assert "y\ny\n" not in box.logs()
 
 
+def test_what_children_write_goes_nowhere_else(box: KernelSandbox) -> None:
+    """The fds that ipykernel copies it to are those of its streams, and no socket that took their numbers."""
+    copies = "[os.readlink(f'/proc/self/fd/{s._original_stdstream_copy}') for s in (sys.stdout, sys.stderr)]"
+    assert run(box, f"import os, sys\n{copies}").result == "['/dev/null', '/dev/null']"
+    result = run(box, "for _ in range(3000): os.write(2, b'x' * 1000 + b'\\n')", timeout_s=30)
+    assert (result.status, len(result.stderr)) == ("ok", 3_003_000)
+
+
 def test_bash_has_no_input(box: KernelSandbox) -> None:
     assert box.bash("cat; echo done", timeout_s=10).stdout == "done\n"
 

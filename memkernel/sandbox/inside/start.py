@@ -41,16 +41,20 @@ def become_kernel() -> None:
             super().init_iopub(context)  # pyright: ignore[reportUnknownMemberType] - ipykernel has no types
 
         def init_io(self) -> None:
-            """ipykernel copies what is written to the streams to their originals: it is no part of the kernel's log."""
+            """ipykernel copies what is written to the streams to their originals: it is no part of the kernel's log.
+
+            The log's handlers leave fd 2 first: ipykernel gives those that write to it a file on its own copy of it,
+            and whoever replaces that file later closes the copy, whose number is then the next socket's.
+            """
             log = open(os.dup(2), "w", buffering=1)  # noqa: SIM115 - as long as the kernel
+            for handler in self.log.handlers:
+                if isinstance(handler, logging.StreamHandler):
+                    handler.setStream(log)  # pyright: ignore[reportUnknownMemberType] - ipykernel has no types
             null = os.open(os.devnull, os.O_WRONLY)
             for stream in (1, 2):
                 os.dup2(null, stream)
             os.close(null)
             super().init_io()  # pyright: ignore[reportUnknownMemberType] - ipykernel has no types
-            for handler in self.log.handlers:
-                if isinstance(handler, logging.StreamHandler):
-                    handler.setStream(log)  # pyright: ignore[reportUnknownMemberType] - ipykernel has no types
 
     KernelApp.launch_instance()
 
