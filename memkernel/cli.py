@@ -128,7 +128,7 @@ def _leftovers(settings: Settings) -> list[cluster.Finding]:
         from memkernel import runtime
 
         home = runtime.Home.of(settings.home)
-        if not runtime.dead_sessions(home):
+        if not runtime.dead_sessions(home) and not runtime.unreadable_sessions(home):
             return []
         with _connected(settings) as (database, line):
             return [_recovery(one) for one in runtime.recover(database, line, settings, home)]

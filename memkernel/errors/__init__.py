@@ -38,10 +38,10 @@
     │   └── ServerStartError
     ├── SandboxError                            a cell that fails is none: its result says so
     │   ├── EngineNotFoundError                     .tried
-    │   ├── EngineError                             Docker refused, or went away
+    │   ├── EngineError                             .result
     │   ├── ImageError                              .image
     │   ├── MountError                              .path
-    │   └── SandboxClosedError
+    │   └── SandboxClosedError                      .result
     ├── CellFailedError                         .result of a `%%sandbox` cell
     ├── SyncError                               .report .result
     ├── MemoryToolError                         one sentence that the model can act on

@@ -26,7 +26,11 @@ class EngineNotFoundError(SandboxError):
 
 
 class EngineError(SandboxError):
-    """The Docker engine refused, or went away."""
+    """The Docker engine refused, or went away; in a cell `result` is what that had done until then."""
+
+    def __init__(self, message: str, *, hint: str = "", result: Any = None) -> None:
+        super().__init__(message, hint=hint)
+        self.result = result
 
 
 class ImageError(SandboxError):
@@ -46,10 +50,11 @@ class MountError(SandboxError):
 
 
 class SandboxClosedError(SandboxError):
-    """The sandbox was stopped, or its container was removed."""
+    """The sandbox was stopped, or its container was removed; in a cell `result` is what that had done until then."""
 
-    def __init__(self, message: str = "the sandbox is not running") -> None:
+    def __init__(self, message: str = "the sandbox is not running", *, result: Any = None) -> None:
         super().__init__(message, hint="`%sandbox start` starts a new one; what was saved is in the store.")
+        self.result = result
 
 
 class SyncError(MemkernelError):

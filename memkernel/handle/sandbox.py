@@ -144,7 +144,7 @@ class Sandbox:
         """
         with self._starting:
             if self._session is None:
-                self.recovered = runtime.recover_once(self._where)
+                self.recovered = runtime.recover_before(self._where)
                 self._session = runtime.start(self._request, self._where, progress)
                 _started.append(self)
             self._session.check_open()

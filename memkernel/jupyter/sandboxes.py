@@ -123,7 +123,12 @@ class Sandboxes:
     def again(self, name: str | None, ask: Ask) -> tuple[str, Ask]:
         """What to start: one like the sandbox that was lost, where the line means that and asks for nothing else."""
         name = name or self._gone_current or FIRST_NAME
-        return name, ask if ask.stores or ask.options else self._gone.get(name, ask)
+        lost = self._gone.get(name)
+        return name, ask if lost is None or ask.clash(lost) else lost
+
+    def was_lost(self, name: str) -> bool:
+        """Whether a sandbox of this name is gone that nobody has stopped."""
+        return name in self._gone
 
     def start(self, name: str, ask: Ask, progress: Progress) -> Sandbox:
         """Start a sandbox; it is the current one from now on.
@@ -144,7 +149,7 @@ class Sandboxes:
         return box
 
     def retire(self, box: Sandbox) -> None:
-        """End a sandbox whose container is gone, after a last attempt to save what it left; the next is like it."""
+        """End a sandbox whose container or engine is gone, after a last attempt to save; the next is like it."""
         self._gone[box.name] = _ask_of(box)
         self._gone_current = box.name if box is self.current else self._gone_current
         with suppress(MemkernelError):  # its folder stays, and is saved when the next sandbox starts

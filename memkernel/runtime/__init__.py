@@ -9,13 +9,13 @@ from memkernel.errors import SandboxError
 if sys.platform == "win32":
     raise SandboxError("sandboxes need Linux or macOS", hint="Use the Windows Subsystem for Linux.")
 
-from memkernel.runtime.ending import end_session, unended_sessions
-from memkernel.runtime.folders import dead_sessions
+from memkernel.runtime.ending import end_session, unended_sessions, whereabouts
+from memkernel.runtime.folders import dead_sessions, unreadable_sessions
 from memkernel.runtime.homes import Home
 from memkernel.runtime.recovery import Recovered, recover
 from memkernel.runtime.request import SandboxRequest, make_request
 from memkernel.runtime.session import RunningSession
-from memkernel.runtime.starting import Where, recover_once, start
+from memkernel.runtime.starting import Where, recover_before, start
 
 __all__ = [
     "Home",
@@ -27,7 +27,9 @@ __all__ = [
     "end_session",
     "make_request",
     "recover",
-    "recover_once",
+    "recover_before",
     "start",
     "unended_sessions",
+    "unreadable_sessions",
+    "whereabouts",
 ]

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from memkernel.errors import SandboxError
+from memkernel.errors import SandboxError, SessionNotFoundError
 from memkernel.models import SessionRecord, Settings, SyncReport
 from memkernel.runtime import folders
 from memkernel.runtime.homes import Home
-from memkernel.runtime.recovery import Recovered, recover_one, remove_containers, unended
+from memkernel.runtime.recovery import OTHER_VERSION, Recovered, recover_one, remove_containers, unended
 from memkernel.store import Database
 
 
 def unended_sessions(database: Database, home: Home) -> list[tuple[SessionRecord, str]]:
     """Each session that has not ended, newest first, and in a few words where it is."""
-    return [(record, _state(record, home)) for record in unended(database)]
+    return [(record, whereabouts(record, home)) for record in unended(database)]
 
 
-def _state(record: SessionRecord, home: Home) -> str:
+def whereabouts(record: SessionRecord, home: Home) -> str:
+    """Where a session that has not ended is, in a few words."""
     note = folders.read_note(home.sessions / record.id)
     if note is not None and folders.is_here(home, note):
-        return f"runs in process {note.pid}" if folders.is_alive(home, record.id) else "its process is gone"
+        return (
+            f"runs in process {note.pid}"
+            if folders.is_alive(home, record.id)
+            else "left behind: `memkernel doctor` ends it"
+        )
     host = record.metadata.get("host")
     return f"on {host}" if host and host != folders.host_name() else "has no sandbox here"
 
@@ -40,7 +45,7 @@ def end_session(
         SessionNotFoundError: there is no such session.
         SandboxError: it is alive here, or has nothing here and `force` is not set, or its leftovers cannot be saved.
     """
-    record = database.sessions.retrieve(session_id)
+    record = _record(database, session_id)
     if folders.is_alive(home, record.id):
         raise SandboxError(_alive(record, home), hint="`%sandbox stop` there ends it, and saves all before.")
     note = folders.read_note(home.sessions / record.id)
@@ -52,6 +57,11 @@ def end_session(
         if not force:
             reason = ended.trouble if ended is not None else "another process works on it"
             raise SandboxError(f"{record.id} cannot be ended: {reason}", hint="Try again; `--force` gives that up.")
+    elif record.status == "terminated":
+        raise SandboxError(f"{record.id} has ended already", hint="`memkernel session ls` lists those that have not.")
+    elif record.id in folders.unreadable_sessions(home):
+        if not force:
+            raise SandboxError(f"{record.id}: {OTHER_VERSION}", hint="`--force` ends it; what it left stays here.")
     elif not force:
         host = record.metadata.get("host", "another machine")
         raise SandboxError(
@@ -59,6 +69,14 @@ def end_session(
         )
     database.sessions.update(record.id, status="terminated")
     return Recovered(record.id, record.title, SyncReport())
+
+
+def _record(database: Database, session_id: str) -> SessionRecord:
+    try:
+        return database.sessions.retrieve(session_id)
+    except SessionNotFoundError as error:
+        error.hint = "`memkernel session ls` lists the sessions."
+        raise
 
 
 def _alive(record: SessionRecord, home: Home) -> str:

@@ -222,6 +222,14 @@ def dead_sessions(home: Home) -> list[str]:
     return [note.session_id for note in notes(home) if is_here(home, note) and not is_alive(home, note.session_id)]
 
 
+def unreadable_sessions(home: Home) -> list[str]:
+    """The sessions that a process which is gone has left with a note that this version cannot read."""
+    with suppress(FileNotFoundError):
+        names = [name for name in sorted(os.listdir(home.sessions)) if ids.is_id("sesn", name)]
+        return [name for name in names if read_note(home.sessions / name) is None and not is_alive(home, name)]
+    return []
+
+
 def read_note(path: Path) -> Note | None:
     """The note in a session's folder; None where there is none that this version can read."""
     note = _parsed_note(path)

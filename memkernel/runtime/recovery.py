@@ -20,6 +20,7 @@ from memkernel.sync.engine import MountSync, SessionOverError
 from memkernel.sync.rejected import RejectedFolder
 
 _PAGE: Final = 100
+OTHER_VERSION: Final = "another version of memkernel made it, and has to save what it left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ def recover(database: Database, database_line: str, settings: Settings, home: Ho
     RejectedFolder.of(home.directory).expire()
     if home.is_known:
         remove_containers(settings, home)
-    found: list[Recovered] = []
+    foreign = folders.unreadable_sessions(home)
+    found = [Recovered(session_id, None, SyncReport(), OTHER_VERSION) for session_id in foreign]
     _end_bodiless(database, home)
     for note in folders.notes(home):
         if folders.is_here(home, note):

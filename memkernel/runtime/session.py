@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from memkernel.errors import (
+    EngineError,
     InvalidInputError,
     MemkernelError,
     SandboxClosedError,
@@ -136,9 +137,12 @@ class RunningSession:
                 reports.raise_what_is_wrong(before, kept=reports.NOT_RUN)
             try:
                 result = work()
-            except BaseException:
+            except BaseException as error:
                 # The container or the engine is gone, or it was interrupted: its files are here all the same.
-                self._remember(reports.joined(before, self._sync(policy, allow_wipe=allow_wipe)))
+                report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
+                self._remember(report)
+                if isinstance(error, EngineError | SandboxClosedError) and error.result is not None:
+                    error.result = replace(error.result, report=report)
                 raise
             report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
             self._remember(report)
@@ -347,8 +351,10 @@ class RunningSession:
             return SyncReport()
         policy = self.request.on_conflict
         report = self._sync(policy, deep=True)  # before the container goes (CONTRACT D.5, step 6)
+        stopped = False
         try:
             self.backend.stop()
+            stopped = True
         finally:
             # And what it still wrote until it went.
             report = reports.joined(report, self._sync(policy, final=True))
@@ -358,10 +364,13 @@ class RunningSession:
             for _, mount in self.mounts:
                 mount.close()
             self._provider.close()
-            self._let_go(report)
+            self._let_go(report, stopped=stopped)
         return report
 
-    def _let_go(self, report: SyncReport) -> None:
+    def _let_go(self, report: SyncReport, *, stopped: bool) -> None:
+        if not stopped:  # a container may be left, and write: the next start removes it, and ends the session
+            self._folder.release()
+            return
         if any(isinstance(store.trouble, SessionOverError) for store in report.stores):
             salvage(self._database, self._folder, self._rejected)
         elif any(store.trouble for store in report.stores):

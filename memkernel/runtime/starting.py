@@ -133,11 +133,15 @@ def _start(request: SandboxRequest, where: Where, progress: Progress) -> Running
     return session
 
 
-def recover_once(where: Where) -> list[Recovered]:
-    """What dead sessions have left is saved before the first sandbox of this process starts."""
+def recover_before(where: Where) -> list[Recovered]:
+    """What dead sessions have left is saved before a sandbox starts.
+
+    The first start of a process looks for all of it. Later ones look at what lies here: also this process's own
+    sessions, that could not be saved when they ended.
+    """
     with _recovering:
         place = (where.home, where.database_line)
-        if place in _recovered:
+        if place in _recovered and not folders.dead_sessions(where.home):
             return []
         found = recover(where.database, where.database_line, where.settings, where.home)
         _recovered.add(place)

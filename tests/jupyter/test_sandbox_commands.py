@@ -333,7 +333,7 @@ def test_what_a_dead_notebook_left_is_saved_and_told_at_the_next_start(
     died = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, timeout=60, check=False)
     assert died.returncode == -9, died.stderr
     shell.run("%sandbox start --backend local -q")
-    assert "sandbox lost, whose notebook was gone, is ended: 1 change saved in team-notes (/left.md)" in (
+    assert "sandbox lost, which was left behind, is ended: 1 change saved in team-notes (/left.md)" in (
         capsys.readouterr().out
     )
     assert notes.read("/left.md") == "left\n"

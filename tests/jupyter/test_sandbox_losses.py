@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from memkernel.sandbox.engine import Engine
 from memkernel.sandbox.walls import LABEL_SESSION
 from tests.fix_kernel import Kernel
 from tests.fix_postgres import PostgresServer
+from tests.runtime.engine_proxy import EngineProxy
 from tests.store.proxy import LossyProxy
 
 HANG_UP = """
@@ -97,10 +99,47 @@ def test_a_container_that_is_taken_away_is_told_its_files_are_saved_and_the_next
     reply = sandboxed.reply(message)
     assert (reply.ename, len(reply.traceback)) == ("SandboxClosedError", 2)
     assert somebody_else.store("Team notes").read("/a.md") == "A\n"
-    assert sandboxed.run("print(r)").stdout == "None\n"
+    assert sandboxed.run("print(r.status, r.stdout)").stdout == "died begun\n\n"
     again = sandboxed.run("%%sandbox\nimport os\nprint(sorted(os.listdir('/mnt/memory')))\n")
     assert again.stdout.endswith("['handbook', 'team-notes']\n")
-    assert again.stdout.startswith("sandbox dev: Docker container")
+    assert again.stdout.startswith("sandbox dev is a new one")
+
+
+@pytest.fixture
+def engine(docker_host: str, tmp_path: Path) -> Iterator[EngineProxy]:
+    """The engine, by a way that can be lost."""
+    proxy = EngineProxy(tmp_path / "engine.sock", docker_host)
+    yield proxy
+    proxy.close()
+
+
+@pytest.mark.parametrize("backend", [pytest.param("docker", marks=pytest.mark.docker)])
+def test_an_engine_that_goes_away_and_comes_back_is_told_and_the_next_cell_has_a_sandbox_like_the_lost_one(
+    sandboxed: Kernel, engine: EngineProxy, somebody_else: mk.Connection
+) -> None:
+    sandboxed.run(f"import os\nos.environ['DOCKER_HOST'] = 'unix://{engine.path}'")
+    assert sandboxed.run("%memory connect -q").status == "ok"
+    assert sandboxed.run('%memory use "Team notes" -q').status == "ok"
+    assert sandboxed.run("%sandbox start dev --on-conflict merge --memory 400m -q").status == "ok"
+    write = f"%%sandbox -o r\n_ = open('{FOLDER}/a.md', 'w').write('A\\n')\nprint('begun')\n"
+    message = sandboxed.send(f"{write}import time\ntime.sleep(30)\n")
+    sandboxed.wait_until(message, lambda reply: "begun" in reply.stdout)
+    engine.lose()
+    reply = sandboxed.reply(message)
+    assert (reply.ename, len(reply.traceback)) == ("EngineError", 2), reply.traceback
+    assert "starts a new sandbox" in reply.traceback[1]
+    assert sandboxed.run("print(r.status, r.stdout)").stdout == "died begun\n\n"
+    assert somebody_else.store("Team notes").read("/a.md") == "A\n"
+    assert sandboxed.run("%%sandbox\n1\n").ename == "EngineNotFoundError"
+    engine.come_back()
+    again = sandboxed.run(f"%%sandbox\nprint(open('{FOLDER}/a.md').read())\n")
+    assert again.status == "ok", again
+    assert "sandbox dev is a new one: what the variables of the lost one held is gone\n" in again.stdout
+    assert again.stdout.endswith("A\n\n")
+    options = "box.options['on_conflict'], box.options['memory'], box.name"
+    told = sandboxed.run(f"from memkernel.handle.sandbox import open_sandboxes\nbox = open_sandboxes()[-1]\n{options}")
+    assert told.text == "('merge', '400m', 'dev')"
+    sandboxed.run("%sandbox stop --all -q")
 
 
 START = """

@@ -63,7 +63,7 @@ def test_a_dead_session_is_ended_and_what_it_left_is_saved(
     dead: str, sandbox_connection: mk.Connection, sandbox_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["session", "ls"]) == 0
-    assert capsys.readouterr().out.endswith("its process is gone\n")
+    assert capsys.readouterr().out.endswith("left behind: `memkernel doctor` ends it\n")
     assert cli.main(["session", "end", dead]) == 0
     assert capsys.readouterr().out == f"team-notes ({dead}) has ended: 1 change was saved.\n"
     assert read(sandbox_connection) == "draft\n"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import socket
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import memkernel as mk
-from memkernel import errors, runtime
+from memkernel import errors
 from memkernel.models import StoreReport, SyncReport
-from memkernel.runtime import Home
 from memkernel.sandbox.engine import Engine
 from tests.fix_postgres import PostgresServer
 from tests.fix_sandbox import MakeBox
+from tests.runtime.engine_proxy import EngineProxy
 from tests.runtime.processes import wait_until
 
 MOUNT = "/mnt/memory/team-notes"
@@ -89,11 +86,12 @@ def test_a_database_lost_at_the_end_leaves_the_mount_for_the_next_start(
         box.stop()
     assert not box.is_open
     own_server.start()
-    connection = own_notes.connection
-    (ended,) = runtime.recover(connection.database, connection.line, connection.settings, Home(sandbox_home))
-    assert (ended.session_id, ended.trouble) == (box.id, "")
+    another = boxes(own_notes, backend="local")  # in this very process, and not its first
+    assert [(ended.session_id, ended.trouble) for ended in another.recovered] == [(box.id, "")]
     assert texts(own_notes) == {"/a.md": "new\n"}
-    assert list((sandbox_home / "sessions").iterdir()) == []
+    assert another.bash(f"cat {MOUNT}/a.md").stdout == "new\n"
+    another.stop()
+    assert boxes(own_notes, backend="local").recovered == []
 
 
 def test_a_quiet_sync_gives_a_lost_database_two_seconds_and_says_nothing(
@@ -109,49 +107,6 @@ def test_a_quiet_sync_gives_a_lost_database_two_seconds_and_says_nothing(
 
 
 # -- the engine ------------------------------------------------------------------------------------
-
-
-class EngineProxy:
-    """Forwards a unix socket to the engine's, until it is lost."""
-
-    def __init__(self, path: Path, engine: str) -> None:
-        self._engine = engine.removeprefix("unix://")
-        self._open: list[socket.socket] = []
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
-        self._listener.listen()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def lose(self) -> None:
-        """Break all connections, and take no new one."""
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for one in self._open:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                engine = socket.socket(socket.AF_UNIX)
-                engine.connect(self._engine)
-                self._open += [client, engine]
-                for pair in ((client, engine), (engine, client)):
-                    threading.Thread(target=self._forward, args=pair, daemon=True).start()
-
-    @staticmethod
-    def _forward(source: socket.socket, target: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-
-    def close(self) -> None:
-        self.lose()
-        for one in self._open:
-            one.close()
 
 
 @pytest.fixture
@@ -175,15 +130,24 @@ def test_an_engine_lost_in_a_cell_is_an_error_and_what_was_written_is_saved(
         box = boxes(notes)
         with pytest.raises(errors.SandboxError) as caught:
             box.bash(f"echo new > {MOUNT}/a.md; echo ready; sleep 60", on_output=lambda _: proxy.lose())
-        assert not isinstance(caught.value, errors.SyncConflictError)
+        assert isinstance(caught.value, errors.EngineError)
+        assert "starts a new sandbox" in caught.value.hint
+        assert (caught.value.result.status, caught.value.result.stdout) == ("died", "ready\n")
+        assert caught.value.result.report == box.report
         assert texts(notes) == {"/a.md": "new\n"}
         assert [version.path for version in of(box.report).created] == ["/a.md"]
-        with contextlib.suppress(errors.MemkernelError):
+        assert box.status().state == "closed"
+        with pytest.raises(errors.EngineError):
             box.stop()
         label = f"org.memkernel.session={box.id}"
         wait_until(lambda: not any(docker_engine.state(one)["Running"] for one, _ in docker_engine.labelled(label)))
-        for container, _ in docker_engine.labelled(label):
-            docker_engine.remove(container)
+        proxy.come_back()
+        another = boxes(notes)  # in this very process
+        assert [(ended.session_id, ended.trouble) for ended in another.recovered] == [(box.id, "")]
+        assert docker_engine.labelled(label) == []
+        assert connection.database.sessions.retrieve(box.id).status == "terminated"
+        assert another.bash(f"cat {MOUNT}/a.md").stdout == "new\n"
+        another.stop()
 
 
 def test_a_container_removed_in_a_cell_is_an_error_and_what_was_written_is_saved(
@@ -191,11 +155,12 @@ def test_a_container_removed_in_a_cell_is_an_error_and_what_was_written_is_saved
 ) -> None:
     ((container, _),) = docker_engine.labelled(f"org.memkernel.session={docker_box.id}")
     begun = time.monotonic()
-    with pytest.raises(errors.SandboxClosedError):
+    with pytest.raises(errors.SandboxClosedError) as caught:
         docker_box.bash(
             f"echo new > {MOUNT}/a.md; echo ready; sleep 60", on_output=lambda _: docker_engine.remove(container)
         )
     assert time.monotonic() - begun < 10
+    assert caught.value.result.stdout == "ready\n"
     assert texts(notes) == {"/a.md": "new\n"}
     with pytest.raises(errors.SandboxClosedError):
         docker_box.run("1 + 1")

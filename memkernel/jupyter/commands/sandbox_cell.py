@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from IPython.core.error import UsageError
 
-from memkernel.errors import CellFailedError, MemkernelError, SandboxClosedError, SandboxError
+from memkernel.errors import CellFailedError, MemkernelError, SandboxError
 from memkernel.jupyter.arguments import Parser, seconds
 from memkernel.jupyter.command import Command
 from memkernel.jupyter.commands.sandbox_options import (
@@ -78,7 +78,7 @@ class _Cell:
             raise SandboxError("the cell was interrupted", hint="`%sandbox sync` saves what it had written.") from None
         except MemkernelError as error:
             shown = self._tell(error, before)
-            if isinstance(error, SandboxClosedError):
+            if isinstance(error, SandboxError) and self.box.status().state == "closed":
                 self.notebook.sandboxes.retire(self.box)
             raise
         else:
@@ -128,7 +128,7 @@ def _failure(result: CellResult) -> CellFailedError:
     said, hint = {
         "error": (f"the script ended with exit status {result.exit_code}", "What it had written is saved."),
         "timeout": (f"the cell took too long and was ended {after}", "What it had written is saved."),
-        "interrupted": (f"the cell was interrupted {after}", "What it had written is saved; its variables are kept."),
+        "interrupted": (f"the cell was interrupted {after}", "What it had written is saved."),
         "died": (f"the sandbox's kernel died {after}", "The next cell starts a new kernel; `%sandbox logs` may tell."),
         "out_of_memory": (
             f"the cell ran out of memory {after}",

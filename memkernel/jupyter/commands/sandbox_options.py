@@ -85,6 +85,7 @@ def started(notebook: Notebook, name: str | None, ask: Ask, *, silent: bool = Fa
         SandboxError: it cannot be started, or the start was interrupted.
     """
     name, ask = notebook.sandboxes.again(name, ask)
+    was_lost = notebook.sandboxes.was_lost(name)
     if not ask.stores:
         ask = Ask(((notebook.store(), "read_write"),), ask.options)
     progress = Progress(live=can_update(notebook.shell))
@@ -98,9 +99,13 @@ def started(notebook: Notebook, name: str | None, ask: Ask, *, silent: bool = Fa
         raise
     progress.end("The image is ready")
     for earlier in box.recovered:
-        which = earlier.title or earlier.session_id
-        outcome = f"not saved yet: {earlier.trouble}" if earlier.trouble else report_line(earlier.report)
-        print(f"sandbox {which}, whose notebook was gone, is ended: {outcome or 'it left nothing unsaved'}")
+        which = f"sandbox {earlier.title or earlier.session_id}, which was left behind, is"
+        if earlier.trouble:
+            print(f"{which} not saved yet: {earlier.trouble}")
+        else:
+            print(f"{which} ended: {report_line(earlier.report) or 'it left nothing unsaved'}")
+    if was_lost:
+        print(f"sandbox {name} is a new one: what the variables of the lost one held is gone")
     if not silent:
         print(first_line(box))
     return box
