@@ -87,14 +87,16 @@ class Aside:
             OSError: the disk is full; this account may not give files away.
         """
         name = os.urandom(8).hex()
-        fd = os.open(name, _CREATE, 0o600, dir_fd=self.fd)
+        fd = os.open(name, _CREATE, 0o644, dir_fd=self.fd)
         try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[os.write(fd, rest) :]
-            os.fchmod(fd, 0o644)
-            give_away(fd, owner)
-            return name, os.fstat(fd)
+            written = os.write(fd, content)
+            while written < len(content):
+                written += os.write(fd, content[written:])
+            status = os.fstat(fd)
+            if stat.S_IMODE(status.st_mode) != 0o644:  # whatever this process's mask is
+                os.fchmod(fd, 0o644)
+            give_away(fd, owner, status)
+            return name, status
         except OSError:
             os.unlink(name, dir_fd=self.fd)
             raise
@@ -233,7 +235,7 @@ class Aside:
         finally:
             os.close(fd)
         if is_final:
-            self.discard(each.name)
+            os.unlink(each.name, dir_fd=self.fd)  # it has no note
         return is_final
 
     def latecomers(self) -> tuple[PutAside, ...]:
@@ -243,7 +245,7 @@ class Aside:
         late = [put for name, path in postponed for put in self.judge(name, path, ())]
         for each in resting:
             if stamp(os.stat(each.name, dir_fd=self.fd, follow_symlinks=False)) == each.stamp:
-                self.discard(each.name)
+                os.unlink(each.name, dir_fd=self.fd)
             else:
                 self.note(each.name, each.path)
                 late += self.judge(each.name, each.path, {each.sha256})
@@ -264,16 +266,14 @@ class Aside:
         return "/" + os.readlink(name, dir_fd=self.fd)
 
 
-def give_away(fd: int, owner: tuple[int, int] | None) -> None:
-    """Give an open file or folder to the sandbox's user (SANDBOX.md, Decision 14); None: it stays ours.
+def give_away(fd: int, owner: tuple[int, int] | None, status: os.stat_result) -> None:
+    """Give an open file or folder of this status to the sandbox's user (SANDBOX.md, Decision 14); None: it stays ours.
 
     Raises:
         OSError: this account may not.
     """
-    if owner is not None:
-        status = os.fstat(fd)
-        if (status.st_uid, status.st_gid) != owner:
-            os.fchown(fd, *owner)
+    if owner is not None and (status.st_uid, status.st_gid) != owner:
+        os.fchown(fd, *owner)
 
 
 def make_movable(entry: str, *, dir_fd: int) -> None:

@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import stat
-from collections.abc import Callable, Container, Generator, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from memkernel import paths
 from memkernel.errors import SyncError
-from memkernel.folders import HeldFolder, let_in, open_closed, open_folder
+from memkernel.folders import HeldFolder
 from memkernel.sync import renames
-from memkernel.sync.aside import Aside, PutAside, give_away, make_movable
+from memkernel.sync.aside import Aside, PutAside, make_movable
+from memkernel.sync.parents import RESTLESS, TRIES, Parents, Unwritable
 from memkernel.sync.reading import write_all_back
 from memkernel.sync.scan import check_in_place
 
 __all__ = ["MountFiles", "PutAside", "Unwritable", "Written"]
 
-_TRIES: Final = 20
 _SYNCED_ONE_BY_ONE: Final = 32
-_RESTLESS: Final = "what is there keeps changing"
-_TWIN: Final = "another name there differs from it in case only, which are one name here"
 _ABOUT_THE_PATH: Final = {
     errno.ENAMETOOLONG: "a segment of it is longer than a file's name may be here",
     errno.EILSEQ: "its characters cannot be in a file's name here",
@@ -41,16 +38,7 @@ class Written:
     """A file that was put in the mount; `put_aside` is what had been at its path, or in its way, unless known."""
 
     status: os.stat_result = field(repr=False)
-    sha256: bytes = field(repr=False)
     put_aside: tuple[PutAside, ...] = ()
-
-
-class Unwritable(Exception):  # noqa: N818  # an answer about one path: the others can be written
-    """Why no file can be at this path here."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
-        self.path, self.reason = path, reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +87,13 @@ class MountFiles:
             raise SyncError(f"{self._name} cannot be synced: {error.strerror or error}") from None
         if self._held.device != self._aside.held.device:
             raise SyncError(f"{self._name} and the folder for what has to make way lie on two file systems")
-        self._folds_case = self._aside.folds_case() if folds_case is None else folds_case
+        folds_case = self._aside.folds_case() if folds_case is None else folds_case
+        self._parents = Parents(self._held, self._aside, owner=owner, folds_case=folds_case)
         self._emptied: set[str] = set()
-        self._touched: set[str] = set()
 
     def close(self) -> None:
         """Let go of the folders."""
+        self._parents.leave()
         self._held.close()
         self._aside.held.close()
 
@@ -145,13 +134,14 @@ class MountFiles:
             self._sync([name for name, _ in made.values()])
             for path, (name, status) in list(made.items()):
                 try:
-                    put_aside = self._install(name, path, known(path))
+                    put_aside = self._install(name, path, known)
                 except Unwritable as why:
                     unwritable[path] = why.reason
                 else:
-                    written[path] = Written(status, hashlib.sha256(contents[path]).digest(), put_aside)
+                    written[path] = Written(status, put_aside)
                     del made[path]
         finally:
+            self._parents.leave()
             for name, _ in made.values():
                 self._aside.discard_new(name)
         return Writes(written, unwritable)
@@ -163,7 +153,7 @@ class MountFiles:
         for name in names:
             self._aside.sync_file(name)
 
-    def _install(self, name: str, path: str, known: Container[bytes]) -> tuple[PutAside, ...]:
+    def _install(self, name: str, path: str, known: Callable[[str], Container[bytes]]) -> tuple[PutAside, ...]:
         put_aside, out = list[PutAside](), list[str]()
         try:
             self._place(name, path, put_aside, out)
@@ -171,26 +161,25 @@ class MountFiles:
             self._aside.postpone([(old, path) for old in out] + [(put.file.name, put.path) for put in put_aside])
             raise
         for old in out:
-            put_aside += self._aside.judge(old, path, known)
+            put_aside += self._aside.judge(old, path, known(path))
         return tuple(put_aside)
 
     def _place(self, name: str, path: str, put_aside: list[PutAside], out: list[str]) -> None:
         """Bring a new file to its path; what was in its folders' way goes to `put_aside`, what was there to `out`."""
         folder, _, entry = path.rpartition("/")
         with _told(path):
-            for _ in range(_TRIES):
+            for _ in range(TRIES):
                 # A folder that is removed while it is written to is made again.
-                with contextlib.suppress(FileNotFoundError), self._parent(path, put_aside) as fd:
-                    if self._folds_case and _has_twin(entry, fd):
-                        raise Unwritable(path, _TWIN)
-                    self._exchange(name, path, entry, fd, out)
-                    self._touched.add(folder)
+                with contextlib.suppress(FileNotFoundError):
+                    self._exchange(name, path, entry, self._parents.enter(path, put_aside), out)
+                    self._parents.touched.add(folder)
                     return
-        raise Unwritable(path, _RESTLESS)
+                self._parents.leave()
+        raise Unwritable(path, RESTLESS)
 
     def _exchange(self, name: str, path: str, entry: str, fd: int, out: list[str]) -> None:
         is_let_in = False
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             try:
                 if self._exchange_once(name, path, entry, fd, out):
                     return
@@ -199,7 +188,7 @@ class MountFiles:
                     raise
                 make_movable(entry, dir_fd=fd)
                 is_let_in = True
-        raise Unwritable(path, _RESTLESS)
+        raise Unwritable(path, RESTLESS)
 
     def _exchange_once(self, name: str, path: str, entry: str, fd: int, out: list[str]) -> bool:
         try:
@@ -221,61 +210,6 @@ class MountFiles:
         with contextlib.suppress(FileNotFoundError):
             out.append(self._aside.take(entry, path, dir_fd=fd))
         return False
-
-    # -- folders ---------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _parent(self, path: str, put_aside: list[PutAside] | None = None) -> Generator[int]:
-        """The folder that a path is in; it is made, and what is in its way put aside, where there is a list for that.
-
-        Raises:
-            OSError: there is none.
-            Unwritable: there cannot be one.
-        """
-        fd = os.dup(self._held.fd)
-        try:
-            let_in(fd)
-            at = ""
-            for name in path[1:].split("/")[:-1]:
-                at += f"/{name}"
-                below = (
-                    open_closed(name, dir_fd=fd) if put_aside is None else self._made_folder(name, at, fd, put_aside)
-                )
-                os.close(fd)
-                fd = below
-            yield fd
-        finally:
-            os.close(fd)
-
-    def _made_folder(self, name: str, at: str, fd: int, put_aside: list[PutAside]) -> int:
-        if self._folds_case and _has_twin(name, fd):
-            raise Unwritable(at, _TWIN)
-        for _ in range(_TRIES):
-            try:
-                return open_closed(name, dir_fd=fd)
-            except FileNotFoundError:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, 0o755, dir_fd=fd)
-                    self._give_folder(name, fd)
-                    self._touched.add(at.rpartition("/")[0])
-            except OSError as error:
-                if error.errno not in (errno.ENOTDIR, errno.ELOOP):
-                    raise
-                with contextlib.suppress(FileNotFoundError):
-                    put_aside += self._aside.judge(self._aside.take(name, at, dir_fd=fd), at, ())
-        raise Unwritable(at, _RESTLESS)
-
-    def _give_folder(self, name: str, fd: int) -> None:
-        """Others may have put something else there by now: then it is theirs already."""
-        try:
-            made = open_folder(name, dir_fd=fd)
-        except OSError:
-            return
-        try:
-            os.fchmod(made, 0o755)
-            give_away(made, self._owner)
-        finally:
-            os.close(made)
 
     # -- removing --------------------------------------------------------------------------------------
 
@@ -301,13 +235,13 @@ class MountFiles:
         check_in_place(self._held, self._name)
         paths.check_path(path)
         try:
-            with _told(path), contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parent(path) as fd:
+            with _told(path), contextlib.suppress(FileNotFoundError, NotADirectoryError), self._parents.of(path) as fd:
                 entry = path.rpartition("/")[2]
                 if not folders and _is_folder(entry, fd):
                     return ()
                 name = self._aside.take(entry, path, dir_fd=fd)
                 self._emptied.add(path.rpartition("/")[0])
-                self._touched.add(path.rpartition("/")[0])
+                self._parents.touched.add(path.rpartition("/")[0])
                 return self._aside.judge(name, path, known)
         except Unwritable:  # its name is longer than any file's is here
             pass
@@ -323,7 +257,7 @@ class MountFiles:
 
     def _is_pruned(self, path: str) -> bool:
         try:
-            with self._parent(path) as fd:
+            with self._parents.of(path) as fd:
                 os.rmdir(path.rpartition("/")[2], dir_fd=fd)
         except OSError:
             return False
@@ -337,13 +271,13 @@ class MountFiles:
         Raises:
             SyncError: the disk is broken.
         """
-        touched, self._touched = self._touched, set()
+        touched, self._parents.touched = self._parents.touched, set()
         if len(touched) > _SYNCED_ONE_BY_ONE:
             write_all_back(self._held.fd)
             return
         for folder in touched:
             is_gone = contextlib.suppress(FileNotFoundError, NotADirectoryError)
-            with _told(folder or "/"), is_gone, self._parent(f"{folder}/.") as fd:
+            with _told(folder or "/"), is_gone, self._parents.of(f"{folder}/.") as fd:
                 os.fsync(fd)
 
     def let_go(self) -> None:
@@ -366,13 +300,21 @@ class MountFiles:
         self._aside.discard(put.file.name)
 
 
-@contextlib.contextmanager
-def _told(path: str) -> Generator[None]:
+class _told:  # noqa: N801  # a generator would do, for thrice the time, and thousands of files are written
     """An OSError as what it means: for this path, or for all."""
-    try:
-        yield
-    except OSError as error:
-        reason = _ABOUT_THE_PATH.get(error.errno or 0)
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if not isinstance(error, OSError):
+            return
+        path, reason = self._path, _ABOUT_THE_PATH.get(error.errno or 0)
         if reason is not None:
             raise Unwritable(path, reason) from None
         raise SyncError(
@@ -383,8 +325,3 @@ def _told(path: str) -> Generator[None]:
 
 def _is_folder(entry: str, fd: int) -> bool:
     return stat.S_ISDIR(os.stat(entry, dir_fd=fd, follow_symlinks=False).st_mode)
-
-
-def _has_twin(entry: str, fd: int) -> bool:
-    folded = entry.casefold()
-    return any(name != entry and name.casefold() == folded for name in os.listdir(fd))

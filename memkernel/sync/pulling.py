@@ -92,7 +92,7 @@ class Puller:
         contents = {path: texts[head.version_id] for path, head in heads.items()}
         writes = self._files.write_all(contents, lambda path: {heads[path].sha256, *self._known(path, disk)})
         for path, written in writes.written.items():
-            self._scanner.wrote(path, written.status, written.sha256)
+            self._scanner.wrote(path, written.status, heads[path].sha256)
             self._keeper.keep(written.put_aside, outcome)
             self._baseline.set(path, plan.entry(heads[path]))
         for path, reason in writes.unwritable.items():

@@ -99,7 +99,10 @@ class Known:
         *folders, name = path[1:].split("/")
         folder = self.root
         for each in folders:
-            folder = folder.folders.setdefault(each, KnownFolder())
+            below = folder.folders.get(each)
+            if below is None:
+                below = folder.folders[each] = KnownFolder()
+            folder = below
         return folder, name
 
 
