@@ -289,6 +289,14 @@ class Place(ABC):
     def memory_limit_was_hit(self) -> bool:
         """Whether anything there was killed for memory since the launch (a child counts, too)."""
 
+    def look(self) -> bool:
+        """Hold what runs there now to the limits that nobody else enforces; whether that ended the kernel."""
+        return False
+
+    def hits(self) -> list[str]:
+        """What was killed for another limit since this was last asked, a sentence each."""
+        return []
+
     @abstractmethod
     def logs(self) -> str:
         """The last lines of the kernel's own process."""

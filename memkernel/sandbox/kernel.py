@@ -13,12 +13,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from memkernel.errors import EngineError, InvalidInputError, SandboxClosedError, SandboxError
-from memkernel.models import CellError, CellResult, CellStatus
+from memkernel.errors import InvalidInputError, SandboxClosedError, SandboxError
+from memkernel.models import CellResult
 from memkernel.sandbox.base import (
     HOME,
     ExecResult,
-    Exit,
     OutputSink,
     Place,
     SandboxBackend,
@@ -26,13 +25,13 @@ from memkernel.sandbox.base import (
     SandboxStatus,
 )
 from memkernel.sandbox.follow import Followed, Follower
-from memkernel.sandbox.life import Life
+from memkernel.sandbox.life import Life, how, raise_if_lost
 from memkernel.sandbox.output import Outputs
 from memkernel.sandbox.relay import RelayClosedError
-from memkernel.sandbox.work import Cell, Command, bash_argv
+from memkernel.sandbox.verdict import judge
+from memkernel.sandbox.work import Cell, Command, Work, bash_argv
 
 READY_S: Final = 60.0
-_OOM_S: Final = 0.1  # no cell fills the memory faster; shorter ones are not asked about
 _ANSWER_S: Final = 5.0  # the helper's own time-out is past, and it says nothing
 
 Progress = Callable[[str, float | None], None]
@@ -43,8 +42,6 @@ class KernelSandbox(SandboxBackend):
 
     A subclass gives `kind`, `isolation`, `owner`, `check`, `put`, `get` and `_new_place`, and may give
 
-    * `_probe()`: called when the first kernel is ready; what it raises is what `start` raises. `exec` works there.
-    * `_startup() -> str`: code that each new kernel runs first, silently ("" for none).
     * `_command(text) -> str`: a bash text as it must read in the place.
     * `_folder(path) -> str`: a working directory as it is called in the place.
 
@@ -69,12 +66,6 @@ class KernelSandbox(SandboxBackend):
     def _new_place(self, progress: Progress | None) -> Place:
         """The place of this spec, not launched yet. An image is built here; raises as `start`."""
 
-    def _probe(self) -> None:
-        """Check that the place is as it should be; raises as `start`."""
-
-    def _startup(self) -> str:
-        return ""
-
     def _command(self, text: str) -> str:
         return text
 
@@ -93,7 +84,6 @@ class KernelSandbox(SandboxBackend):
             self._place = self._new_place(progress)
             try:
                 self._launch()
-                self._probe()
             except BaseException:
                 self.stop()
                 raise
@@ -116,10 +106,6 @@ class KernelSandbox(SandboxBackend):
             logs = place.logs().strip().rpartition("\n")[2]
             why = life.exit.detail if life.exit is not None and life.exit.detail else logs
             raise SandboxError(f"the sandbox's kernel did not start{f': {why}' if why else ''}")
-        if startup := self._startup():
-            cell = Cell(life.relay, self._outputs())
-            with life.running(cell):
-                Follower(cell, READY_S, None).follow(lambda: life.driver.execute(cell, startup, silent=True))
 
     def _relaunch(self) -> Life:
         with self._changing:
@@ -151,12 +137,16 @@ class KernelSandbox(SandboxBackend):
         exit = self._life.exit
         if exit is None:
             return SandboxStatus("running", self.isolation)
-        if exit.removed:
-            return SandboxStatus("closed", _how(exit))
-        return SandboxStatus("dead", f"{_how(exit)}; the next cell starts a new kernel")
+        if exit.removed or exit.engine_lost:
+            return SandboxStatus("closed", how(exit))
+        return SandboxStatus("dead", f"{how(exit)}; the next cell starts a new kernel")
 
     def logs(self) -> str:
-        return self._place.logs() if self._place is not None else ""
+        if self._place is None:
+            return ""
+        exit = self._life.exit if self._life is not None else None
+        said = self._place.logs().rstrip("\n")
+        return said if exit is None else f"{said}\n{how(exit)}".lstrip("\n")
 
     @contextmanager
     def frozen(self) -> Generator[None]:
@@ -171,7 +161,7 @@ class KernelSandbox(SandboxBackend):
             raise SandboxClosedError
         if self._pid != os.getpid():
             raise SandboxClosedError("the sandbox belongs to the process that started it")
-        _raise_if_lost(self._life.exit)
+        raise_if_lost(self._life.exit)
 
     def _living(self) -> Life:
         """The life that works now; a kernel that died is followed by a new one."""
@@ -181,9 +171,7 @@ class KernelSandbox(SandboxBackend):
             assert self._life is not None
             if self._life.exit is None:
                 return self._life
-            self._news.append(
-                f"{_how(self._life.exit)}; a new kernel was started, and the state of the old one is lost"
-            )
+            self._news.append(f"{how(self._life.exit)}; a new kernel was started, and the state of the old one is lost")
             return self._relaunch()
 
     # -- cells --
@@ -196,115 +184,52 @@ class KernelSandbox(SandboxBackend):
         _check_text("code", code)
         with self._turn:
             began = time.monotonic()
-            life = self._living()
-            outputs = self._outputs()
+            life, outputs = self._living(), self._outputs()
             cell = Cell(life.relay, outputs)
-            with life.running(cell):
-                followed = self._follow(Follower(cell, timeout_s, on_output), lambda: life.driver.execute(cell, code))
-            if followed.timed_out and not followed.given_up:
-                with suppress(RelayClosedError):
-                    cell.kill()  # what a cell that ended has left behind would write on
-            if cell.half_told:
-                self._news.append(
-                    "the kernel did not tell the end of this cell: output may be missing; a restart helps"
-                )
+            follower = Follower(cell, timeout_s, on_output)
+            followed = self._follow(life, cell, follower, lambda: life.driver.execute(cell, code))
             outputs.left_out(life.driver.dropped_bytes())
-            status = self._cell_status(life, cell, followed)
-            return self._result(
-                status=status, outputs=outputs, exit_code=None, began=began, life=life, followed=followed
-            )
-
-    def _cell_status(self, life: Life, cell: Cell, followed: Followed) -> CellStatus:
-        if followed.timed_out:
-            return "timeout"
-        if followed.interrupted:
-            return "interrupted"
-        if cell.reply is None and not followed.given_up and life.exit is not None:
-            return "died"
-        failed = cell.outputs.error is not None or (cell.reply is not None and cell.reply.get("status") != "ok")
-        return "error" if failed else "ok"
+            return self._result(life, cell, outputs, followed, began)
 
     def bash(self, command: str, *, timeout_s: float | None = None, on_output: OutputSink | None = None) -> CellResult:
         _check_timeout(timeout_s)
         _check_text("command", command)
         with self._turn:
             began = time.monotonic()
-            life = self._living()
-            outputs = self._outputs()
+            life, outputs = self._living(), self._outputs()
             argv, stdin = bash_argv(self._command(command))
             work = Command(life.relay, self.spec.limits.output_bytes, outputs)
-            with life.running(work):
-                followed = self._follow(
-                    Follower(work, timeout_s, on_output),
-                    lambda: work.start(argv, stdin=stdin, cwd=self._folder(HOME)),
-                )
-            if followed.timed_out and not followed.given_up:
-                with suppress(RelayClosedError):
-                    work.kill()
-            status = self._command_status(work, followed)
-            return self._result(
-                status=status, outputs=outputs, exit_code=work.exit_code, began=began, life=life, followed=followed
-            )
+            follower = Follower(work, timeout_s, on_output)
+            folder = self._folder(HOME)
+            followed = self._follow(life, work, follower, lambda: work.start(argv, stdin=stdin, cwd=folder))
+            return self._result(life, work, outputs, followed, began)
 
-    def _command_status(self, work: Command, followed: Followed) -> CellStatus:
-        if followed.timed_out:
-            return "timeout"
-        if followed.interrupted:
-            return "interrupted"
-        if work.exit_code is None:
-            return "died"
-        return "ok" if work.exit_code == 0 else "error"
-
-    def _follow(self, follower: Follower, begin: Callable[[], None]) -> Followed:
+    def _follow(self, life: Life, work: Work, follower: Follower, begin: Callable[[], None]) -> Followed:
         self._follower = follower
         try:
-            return follower.follow(begin)
+            with life.running(work):
+                followed = follower.follow(begin)
         finally:
             self._follower = None
+        if followed.timed_out and not followed.given_up:
+            with suppress(RelayClosedError):
+                work.kill()  # what it has left behind would write on
+        return followed
 
-    def _result(
-        self,
-        *,
-        status: CellStatus,
-        outputs: Outputs,
-        exit_code: int | None,
-        began: float,
-        life: Life,
-        followed: Followed,
-    ) -> CellResult:
+    def _result(self, life: Life, work: Work, outputs: Outputs, followed: Followed, began: float) -> CellResult:
         """What the caller gets; the kernel of a cell that could not be stopped is replaced."""
         duration_s = time.monotonic() - began
-        notes, self._news = self._news, []
-        if late := life.driver.late():
-            notes.append(f"left out: {late:,} outputs of earlier cells, which came late")
+        verdict = judge(work, followed, life, duration_s)
+        if verdict.exit is not None and self._closed:
+            raise SandboxClosedError
         if followed.given_up:
-            notes.append("the kernel could not be stopped and was restarted: its state is lost")
             self._relaunch()
-        elif status == "died" or life.exit is not None:
-            exit = life.wait_for_exit()
-            if self._closed:
-                raise SandboxClosedError
-            _raise_if_lost(exit)
-            if status == "died" and exit.out_of_memory:
-                status = "out_of_memory"
-            exit_code = exit.exit_code if exit_code is None else exit_code
-            notes.append(_how(exit))
-        elif (status != "ok" or duration_s > _OOM_S) and life.memory_limit_was_hit():
-            notes.append("the memory limit was hit: something that the code had started was killed")
+        news, self._news = self._news, []
+        result = verdict.result(work, outputs, duration_s, news)
+        raise_if_lost(verdict.exit, result)
         if followed.sink_error is not None:
             raise followed.sink_error
-        error = outputs.error
-        return CellResult(
-            status=status,
-            stdout=outputs.stream("stdout"),
-            stderr=outputs.stream("stderr"),
-            result=outputs.result,
-            outputs=outputs.kept(),
-            error=CellError(error["ename"], error["evalue"], tuple(error["traceback"])) if error is not None else None,
-            exit_code=exit_code,
-            duration_s=duration_s,
-            notes=(*notes, *outputs.notes()),
-        )
+        return result
 
     def interrupt(self) -> None:
         follower = self._follower
@@ -338,8 +263,8 @@ class KernelSandbox(SandboxBackend):
             self._wait_for(work, life, timeout_s)
         if work.exit_code is None:
             exit = life.wait_for_exit()
-            _raise_if_lost(exit)
-            raise SandboxClosedError(f"the sandbox ended while {argv[0]} ran: {_how(exit)}")
+            raise_if_lost(exit)
+            raise SandboxClosedError(f"the sandbox ended while {argv[0]} ran: {how(exit)}")
         return ExecResult(
             work.exit_code, work.stdout, work.stderr, work.timed_out, work.truncated, time.monotonic() - began
         )
@@ -369,22 +294,6 @@ def _check_text(name: str, text: object) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidInputError(f"{name} is no text: it has half a character in it") from None
-
-
-def _how(exit: Exit) -> str:
-    """How a kernel ended, for a person."""
-    if exit.out_of_memory:
-        return "the kernel was killed: the memory limit was hit"
-    if exit.detail and exit.exit_code is None:
-        return f"the kernel ended: {exit.detail}"
-    return "the kernel died" if exit.exit_code is None else f"the kernel died with exit code {exit.exit_code}"
-
-
-def _raise_if_lost(exit: Exit | None) -> None:
-    if exit is not None and exit.engine_lost:
-        raise EngineError(exit.detail or "the Docker engine went away")
-    if exit is not None and exit.removed:
-        raise SandboxClosedError(exit.detail or "the sandbox's container was removed")
 
 
 _open: weakref.WeakSet[KernelSandbox] = weakref.WeakSet()

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from memkernel.errors import EngineError, SandboxClosedError
+from memkernel.models import CellResult
 from memkernel.sandbox.base import Exit, Place, SandboxSpec
 from memkernel.sandbox.driver import Driver, connection_info
 from memkernel.sandbox.relay import Relay, RelayClosedError
@@ -18,6 +20,11 @@ from memkernel.sandbox.work import Work
 
 _EXIT_S: Final = 1.0  # after the helper's end, how long the place's own word is waited for
 _THREAD_S: Final = 5.0
+_LEAVE_S: Final = 2.0
+_ANSWER_S: Final = 1.0
+_ENGINE_AGAIN: Final = (
+    "Once Docker answers again, the next `%%sandbox` starts a new sandbox; in Python, make a new one."
+)
 
 AnyWork = TypeVar("AnyWork", bound=Work)
 
@@ -34,6 +41,8 @@ class Life:
         self._works: set[Work] = set()
         self._reason = ""
         self._memory_told = False
+        self._limits = spec.limits
+        self._refused_starts = 0
         self.exit: Exit | None = None
         connection = connection_info()
         self._channel = place.launch(connection)
@@ -83,6 +92,28 @@ class Life:
             with self._lock:
                 self._works.discard(work)
 
+    def leave(self) -> None:
+        """The code has told the kernel to end: wait until it has, or end it."""
+        self._reason = self._reason or "exit() was called"
+        if not self._ended.wait(_LEAVE_S):
+            self._place.end()
+            self._ended.wait(_THREAD_S)
+
+    def look(self) -> None:
+        """Hold what runs to its limits now: what has just ended is to answer for it, and not what runs next."""
+        if self._place.look():
+            self._ended.wait(_THREAD_S)
+
+    def hits(self) -> list[str]:
+        """The limits other than memory's that were hit since this was last asked, a sentence each."""
+        hits = self._place.hits()
+        with suppress(RelayClosedError):
+            refused = self.relay.refused_starts(_ANSWER_S)
+            if refused > self._refused_starts:
+                self._refused_starts = refused
+                hits.append(f"the limit of {self._limits.pids:,} processes was hit: no more of them could be started")
+        return hits
+
     def memory_limit_was_hit(self) -> bool:
         """Whether something was killed for memory, the kernel excepted; it is told once, since nobody counts."""
         if self._memory_told or not self._place.memory_limit_was_hit():
@@ -115,6 +146,32 @@ class Life:
         self._ended.set()
         for work in works:
             work.end()
+
+
+def how(exit: Exit) -> str:
+    """How a kernel ended, for a person."""
+    if exit.out_of_memory:
+        return "the kernel was killed: the memory limit was hit"
+    if exit.detail and exit.exit_code is None:
+        return f"the kernel ended: {exit.detail}"
+    return "the kernel died" if exit.exit_code is None else f"the kernel died with exit code {exit.exit_code}"
+
+
+def raise_if_lost(exit: Exit | None, result: CellResult | None = None) -> None:
+    """Raise where no other kernel can follow; `result` is what a cell had done until then.
+
+    Raises:
+        EngineError: the engine went.
+        SandboxClosedError: the container was removed.
+    """
+    if exit is not None and exit.engine_lost:
+        raise EngineError(exit.detail or "the Docker engine went away", hint=_ENGINE_AGAIN, result=_died(result))
+    if exit is not None and exit.removed:
+        raise SandboxClosedError(exit.detail or "the sandbox's container was removed", result=_died(result))
+
+
+def _died(result: CellResult | None) -> CellResult | None:
+    return None if result is None else replace(result, status="died")
 
 
 _lives: weakref.WeakSet[Life] = weakref.WeakSet()

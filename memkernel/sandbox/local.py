@@ -152,8 +152,6 @@ class LocalSandbox(KernelSandbox):
         return lambda output: on_output(self._shown_value(output))
 
     def _shown(self, result: CellResult) -> CellResult:
-        if self._local is not None and (hits := self._local.hits()):
-            result = replace(result, notes=(*result.notes, *hits))
         if not self._rehoming.folders:
             return result
         error = result.error

@@ -196,6 +196,10 @@ class LocalPlace(Place):
         """Whether anything there was killed for memory since the launch."""
         return self._watch is not None and self._watch.memory_was_hit
 
+    def look(self) -> bool:
+        """Hold what runs there now to the limits on memory and processes; whether that killed the kernel."""
+        return self._watch is not None and self._watch.look()
+
     def hits(self) -> list[str]:
         """What was killed for another limit since this was last asked, a sentence each."""
         if self._watch is None:

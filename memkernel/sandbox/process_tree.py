@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -100,6 +101,7 @@ class Watch:
     def __init__(self, process: subprocess.Popen[bytes], *, memory_bytes: int, processes: int) -> None:
         self._process = process
         self._memory_bytes, self._processes = memory_bytes, processes
+        self._looking = threading.Lock()
         self.hits: list[str] = []
         self.memory_was_hit = self.kernel_was_killed = False
 
@@ -112,15 +114,17 @@ class Watch:
             except subprocess.TimeoutExpired:
                 self.look()
 
-    def look(self) -> None:
-        """Kill what is above a limit now."""
-        pids = members(self._process.pid)
-        if len(pids) > self._processes:
-            self._end_all_but_the_kernel()
-        elif sum(map(_private_bytes, pids)) > self._memory_bytes:
-            sizes = {pid: _fair_bytes(pid) for pid in pids}
-            if sum(sizes.values()) > self._memory_bytes:
-                self._end_largest(max(sizes, key=lambda pid: sizes[pid]))
+    def look(self) -> bool:
+        """Kill what is above a limit now; whether the kernel was killed, now or before."""
+        with self._looking:
+            pids = members(self._process.pid)
+            if len(pids) > self._processes:
+                self._end_all_but_the_kernel()
+            elif sum(map(_private_bytes, pids)) > self._memory_bytes:
+                sizes = {pid: _fair_bytes(pid) for pid in pids}
+                if sum(sizes.values()) > self._memory_bytes:
+                    self._end_largest(max(sizes, key=lambda pid: sizes[pid]))
+            return self.kernel_was_killed
 
     def _end_largest(self, pid: int) -> None:
         self.kernel_was_killed = pid == self._kernel()

@@ -25,6 +25,8 @@ Handler = Callable[[int, bytes], None]
 GARBAGE: Final = "what its helper sent cannot be read"
 SILENT: Final = "its helper is gone"
 
+_DIGITS: Final = 18
+
 
 class RelayClosedError(Exception):
     """The channel has closed; how the place ended says why."""
@@ -113,16 +115,20 @@ class Relay:
 
     def kill_since_mark(self, timeout_s: float) -> int | None:
         """Kill what was started since the last mark; how many, or None where no answer came in time."""
-        answer = self._ask(protocol.KILL_SINCE, timeout_s)
-        return int(answer) if answer is not None and answer.isdigit() else None
+        return self._ask(protocol.KILL_SINCE, timeout_s)
 
-    def _ask(self, kind: int, timeout_s: float) -> bytes | None:
+    def refused_starts(self, timeout_s: float) -> int:
+        """How many processes and threads the sandbox's limit has refused; 0 where nobody counts, or answers."""
+        return self._ask(protocol.ASK, timeout_s) or 0
+
+    def _ask(self, kind: int, timeout_s: float) -> int | None:
+        """The number that answers a question; None where no answer came in time."""
         answer: SimpleQueue[bytes] = SimpleQueue()
         number = self._number(lambda _, payload: answer.put(payload))
         try:
             self.write(frame(kind, number))
-            return answer.get(timeout=timeout_s)
-        except Empty:
+            return int(answer.get(timeout=timeout_s)[:_DIGITS])
+        except (Empty, ValueError):
             return None
         finally:
             self._handlers.pop(number, None)

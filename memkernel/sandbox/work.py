@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Final, cast
 
+from memkernel.models import CellStatus
 from memkernel.sandbox.inside import protocol
 from memkernel.sandbox.output import Output, Outputs
 from memkernel.sandbox.relay import Relay, Tail
@@ -82,6 +83,10 @@ class Work(ABC):
         return [each | {"text": "".join(each["text"])} if each["output_type"] == "stream" else each for each in waiting]
 
     @abstractmethod
+    def status(self, *, died: bool) -> CellStatus:
+        """How it ended, where nobody had to end it; `died`: the kernel has ended, too."""
+
+    @abstractmethod
     def interrupt(self) -> None:
         """Ask it to end; raises RelayClosedError."""
 
@@ -107,8 +112,15 @@ class Cell(Work):
         self.outputs = outputs
         self.reply: Mapping[str, Any] | None = None
         self.half_told = False
+        self.told_to_exit = False
         self._idle = False
         self._heard_at = time.monotonic()
+
+    def status(self, *, died: bool) -> CellStatus:
+        if self.reply is None and died:
+            return "died"
+        failed = self.outputs.error is not None or (self.reply is not None and self.reply.get("status") != "ok")
+        return "error" if failed else "ok"
 
     def interrupt(self) -> None:
         self._relay.interrupt()
@@ -137,8 +149,16 @@ class Cell(Work):
             self.reply = content
             payload = content.get("payload")
             for each in cast("list[Any]", payload) if isinstance(payload, list) else ():
-                self.show(self.outputs.page(each))
+                self._obey(each)
             self._end_if_complete()
+
+    def _obey(self, payload: object) -> None:
+        """What a reply asks of the front end."""
+        found = cast("Mapping[str, Any]", payload if isinstance(payload, Mapping) else {})
+        if found.get("source") == "ask_exit":
+            self.told_to_exit = self.told_to_exit or not found.get("keepkernel")
+        else:
+            self.show(self.outputs.page(found))
 
     def _end_if_complete(self) -> None:
         if self.reply is not None and self._idle:
@@ -164,6 +184,11 @@ class Command(Work):
         self._number = 0
         self.exit_code: int | None = None
         self.timed_out = False
+
+    def status(self, *, died: bool) -> CellStatus:
+        if self.exit_code is None:
+            return "died"
+        return "ok" if self.exit_code == 0 else "error"
 
     def interrupt(self) -> None:
         self._relay.signal(self._number, signal.SIGINT)

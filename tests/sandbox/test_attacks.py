@@ -373,6 +373,27 @@ except OSError as error:
     alive(small)
 
 
+_PIDS_NOTE = "the limit of 64 processes was hit: no more of them could be started"
+
+
+@pytest.mark.parametrize("caught", [True, False])
+def test_the_limit_on_processes_is_named_where_it_was_hit(small: DockerSandbox, caught: bool) -> None:
+    start = "    children.append(subprocess.Popen(['sleep', '60']))"
+    loop = f"for _ in range(600):\n{start}"
+    code = f"try:\n    for _ in range(600):\n    {start}\nexcept OSError: pass" if caught else loop
+    result = small.run(f"import subprocess\nchildren = []\n{code}")
+    assert result.status == ("ok" if caught else "error")
+    assert result.notes == (_PIDS_NOTE,)
+    after = small.run("for child in children: child.kill(); child.wait()")
+    assert (after.status, after.notes) == ("ok", ())
+
+
+def test_the_limit_on_processes_is_named_after_a_script_too(small: DockerSandbox) -> None:
+    result = small.bash("for n in $(seq 200); do sleep 60 & done", timeout_s=5)
+    assert result.status in ("error", "timeout")
+    assert result.notes == (_PIDS_NOTE,)
+
+
 def test_a_child_that_takes_all_memory_is_killed_and_the_kernel_lives(small: DockerSandbox) -> None:
     code = "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'bytearray(400 << 20)']).returncode)"
     assert said(small, code) == -9

@@ -534,6 +534,72 @@ time.sleep(30)
     assert run(box, "10").result == "10"
 
 
+def test_the_log_has_a_crashs_last_words_and_how_the_kernel_ended(box: KernelSandbox) -> None:
+    run(box, "import os\nos.write(2, b'of a cell'); os.system('echo of a child >&2')")
+    assert box.logs() == ""
+    assert run(box, "import ctypes\nctypes.string_at(0)").status == "died"
+    log = box.logs().splitlines()
+    assert log[0] == "Fatal Python error: Segmentation fault"
+    assert log[-1] == "the kernel died with exit code 139"
+    assert run(box, "10").result == "10"
+
+
+@pytest.mark.parametrize("code", ["exit()", "quit()"])
+def test_exit_ends_the_kernel_with_that_cell(box: KernelSandbox, code: str) -> None:
+    run(box, "kept = 7")
+    with within(5):
+        result = run(box, f"print('before')\n{code}")
+    assert (result.status, result.stdout) == ("ok", "before\n")
+    assert result.notes == ("the kernel ended: exit() was called",)
+    assert box.status().state == "dead"
+    after = run(box, "'kept' in globals()")
+    assert after.result == "False"
+    assert "state of the old one is lost" in after.notes[0]
+    assert run(box, "1").notes == ()
+
+
+def test_an_exit_that_keeps_the_kernel_does(box: KernelSandbox) -> None:
+    run(box, "kept = 8")
+    assert run(box, "exit(keep_kernel=True)").notes == ()
+    assert run(box, "kept").result == "8"
+
+
+def test_a_cell_whose_end_is_withheld_ends_all_the_same_and_says_so(box: KernelSandbox) -> None:
+    """Whatever became of the kernel's outputs: the reply alone ends it after a while."""
+    with within(10):
+        result = run(box, "get_ipython().kernel.iopub_thread.socket.close()\n1")
+    assert result.status == "ok"
+    assert "did not tell the end" in result.notes[0]
+    box.restart()
+    assert run(box, "10").result == "10"
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.05, 0.1, 0.15])
+def test_a_kernel_that_dies_while_it_is_frozen_is_followed_by_a_new_one(box: KernelSandbox, delay_s: float) -> None:
+    run(box, f"import os, threading\nthreading.Timer({delay_s} + 0.05, os._exit, [3]).start()")
+    with within(20):
+        with box.frozen():
+            time.sleep(0.2)
+        deadline = time.monotonic() + 5
+        while box.status().state == "running" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert box.status().state == "dead"
+        assert run(box, "10").result == "10"
+
+
+def test_a_frozen_sandbox_can_be_restarted_and_ended(make: Make) -> None:
+    box = make(SPEC)
+    box.start()
+    with within(30):
+        with box.frozen():
+            box.restart()
+            assert box.run("1").result == "1"
+        assert box.run("2").result == "2"
+        with box.frozen():
+            box.stop()
+    assert box.status().state == "closed"
+
+
 # -- commands --------------------------------------------------------------------------------------
 
 

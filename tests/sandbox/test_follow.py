@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from memkernel.models import CellStatus
 from memkernel.sandbox import follow
 from memkernel.sandbox.follow import Follower
 from memkernel.sandbox.relay import RelayClosedError
@@ -24,6 +25,9 @@ class Stubborn(Work):
         self.closed = closed
         self.answers = True
         self.done: list[tuple[str, float]] = []
+
+    def status(self, *, died: bool) -> CellStatus:
+        return "ok"
 
     def interrupt(self) -> None:
         self._press("interrupt")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memkernel.models import CellStatus
 from memkernel.sandbox.output import ALLOWED, Outputs, clean, size
 from memkernel.sandbox.work import Work
 
@@ -232,6 +233,9 @@ def test_whatever_comes_what_leaves_is_allowed_and_bounded(messages: list[tuple[
 
 class Told(Work):
     """Work that only tells."""
+
+    def status(self, *, died: bool) -> CellStatus:
+        return "ok"
 
     def interrupt(self) -> None: ...
 

@@ -25,6 +25,7 @@ from memkernel.sandbox.inside.processes import (
     family,
     hide,
     kill_all,
+    refused_starts,
 )
 from memkernel.sandbox.inside.protocol import ANSWER, ASK, CLOSE, DATA, EXEC, INTERRUPT, KILL_SINCE, MARK, OPEN, PIECE
 
@@ -103,7 +104,7 @@ class Helper:
             killed = kill_all(self._new)
             self._loop.send(ANSWER, number, json.dumps(killed).encode())
         elif kind == ASK:
-            self._loop.send(ANSWER, number)
+            self._loop.send(ANSWER, number, b"%d" % (refused_starts() if self._kernel is None else 0))
         elif number in self._commands:
             self._commands[number].obey(kind, payload, self._commands)
 

@@ -6,6 +6,7 @@ Sent as text; see the package. The variable's name stands here once more for tha
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import logging
 import os
@@ -33,6 +34,7 @@ def become_kernel() -> None:
     watch = threading.Timer(_UNATTENDED_S, _end_if_unattended, (connection["ip"] + "-attended",))
     watch.daemon = True
     watch.start()
+    _forget_what_is_written_to(1)  # how another client would connect
     from ipykernel.kernelapp import IPKernelApp
 
     class KernelApp(IPKernelApp):
@@ -50,13 +52,17 @@ def become_kernel() -> None:
             for handler in self.log.handlers:
                 if isinstance(handler, logging.StreamHandler):
                     handler.setStream(log)  # pyright: ignore[reportUnknownMemberType] - ipykernel has no types
-            null = os.open(os.devnull, os.O_WRONLY)
-            for stream in (1, 2):
-                os.dup2(null, stream)
-            os.close(null)
+            _forget_what_is_written_to(2)
             super().init_io()  # pyright: ignore[reportUnknownMemberType] - ipykernel has no types
+            faulthandler.enable(log, all_threads=False)  # a crash's last words; the rest of fd 2 is a cell's output
 
     KernelApp.launch_instance()
+
+
+def _forget_what_is_written_to(stream: int) -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream)
+    os.close(null)
 
 
 def _end_if_unattended(path: str) -> None:
