@@ -187,6 +187,8 @@ class Tail:
 
     def add(self, data: bytes) -> None:
         """One more piece."""
+        if not data:
+            return
         self._pieces.append(data)
         self._size += len(data)
         while self._size - len(self._pieces[0]) >= self._limit:
