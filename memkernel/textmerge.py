@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import takewhile
 
 from memkernel.textdiff.lines import line_changes, lines_of
 from memkernel.textdiff.runs import Block
@@ -46,30 +45,6 @@ def merge(base: str, ours: str, theirs: str) -> Merge:
     conflicts = tuple(piece for piece in pieces if isinstance(piece, Conflict))
     text = None if conflicts else "".join(piece for piece in pieces if isinstance(piece, str))
     return Merge(text, conflicts)
-
-
-def union(base: str, ours: str, theirs: str) -> str:
-    """The merge in which a conflict holds the lines of both sides, ours first; what they share there, once."""
-    text = ""
-    for piece in _pieces(base, ours, theirs):
-        text += _both(piece.ours, piece.theirs) if isinstance(piece, Conflict) else piece
-    return text
-
-
-def _both(ours: str, theirs: str) -> str:
-    mine, yours = lines_of(ours), lines_of(theirs)
-    head = _shared(mine, yours)
-    tail = _shared(mine[head:][::-1], yours[head:][::-1])
-    parts = [mine[:head], mine[head : len(mine) - tail], yours[head : len(yours) - tail], yours[len(yours) - tail :]]
-    text = ""
-    for line in (line for part in parts for line in part):
-        # A last line without its end would run into the next one.
-        text += line if not text or text.endswith("\n") else f"\n{line}"
-    return text
-
-
-def _shared(mine: list[str], yours: list[str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(mine, yours, strict=False)))
 
 
 def _pieces(base: str, ours: str, theirs: str) -> Iterator[str | Conflict]:

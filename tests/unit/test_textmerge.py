@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkernel.textmerge import Conflict, Merge, merge, union
+from memkernel.textmerge import Conflict, Merge, merge
 
 LINES = st.lists(
     st.sampled_from(["a", "b", "c", "", " ", "one two", "d\r", "\ufeffé", "x\fy", "z\u2028w"]), max_size=12
@@ -37,7 +37,6 @@ def test_a_side_that_changed_nothing_takes_the_others_text(base: str, changed: s
 @given(TEXTS, TEXTS)
 def test_what_both_sides_did_alike_is_done_once(base: str, changed: str) -> None:
     assert merge(base, changed, changed) == Merge(changed, ())
-    assert union(base, changed, changed) == changed
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -85,20 +84,6 @@ def test_a_text_comes_out_or_else_conflicts(base: str, ours: str, theirs: str) -
         assert conflict.ours in ours
         assert conflict.theirs in theirs
         at = start + count
-
-
-@given(TEXTS, TEXTS, TEXTS)
-def test_a_union_has_no_conflict_and_every_line_that_either_side_added(base: str, ours: str, theirs: str) -> None:
-    text, found = union(base, ours, theirs), merge(base, ours, theirs)
-    assert found.text in (None, text)
-    there, before = ended(text), ended(base)
-    for side in (ended(ours), ended(theirs)):
-        assert (side - before) <= there
-
-
-def ended(text: str) -> Counter[str]:
-    """The lines, the last one like the others."""
-    return Counter(line.removesuffix("\n") for line in lines_of(text))
 
 
 # -- edits whose outcome is known beforehand -------------------------------------------------------
@@ -208,7 +193,6 @@ def test_a_conflict_says_where_and_what_each_side_has() -> None:
 def test_two_insertions_at_one_place_are_a_conflict_behind_the_line_before() -> None:
     found = merge(BASE, BASE + "six\n", BASE + "sechs\n")
     assert found == Merge(None, (Conflict(5, "", "six\n", "sechs\n"),))
-    assert union(BASE, BASE + "six\n", BASE + "sechs\n") == BASE + "six\nsechs\n"
 
 
 def test_a_deletion_against_an_edit_is_a_conflict() -> None:
@@ -218,16 +202,6 @@ def test_a_deletion_against_an_edit_is_a_conflict() -> None:
 
 def test_two_new_texts_without_a_base_are_a_conflict() -> None:
     assert merge("", "a\n", "b\n") == Merge(None, (Conflict(0, "", "a\n", "b\n"),))
-    assert union("", "a\n", "b\n") == "a\nb\n"
-
-
-def test_a_union_holds_once_what_both_sides_share() -> None:
-    ours, theirs = "title\n- mine\n- end\n", "title\n- yours\n- end\n"
-    assert union("", ours, theirs) == "title\n- mine\n- yours\n- end\n"
-
-
-def test_a_union_ends_a_last_line_that_was_not_ended() -> None:
-    assert union("a\n", "a\nmine", "a\nyours") == "a\nmine\nyours"
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -288,6 +262,5 @@ def test_100_kb_of_the_worst_kind_are_merged_in_no_time(case: str) -> None:
     base, ours, theirs = WORST[case]
     began = time.process_time()
     found = merge(base, ours, theirs)
-    union(base, ours, theirs)
     assert time.process_time() - began < 5  # a fifth of a second each on a quiet machine
     assert (found.text is None) == bool(found.conflicts)
