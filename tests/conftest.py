@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, settings
+
+# How fast a busy machine makes examples, and how long one takes there, says nothing about the code.
+settings.register_profile("memkernel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("memkernel")
+
 pytest_plugins = [
     "tests.fix_agent",
     "tests.fix_docker",

@@ -18,6 +18,7 @@ from memkernel.sandbox.base import HOME, SandboxLimits
 from memkernel.sandbox.inside import copying as stream
 
 _MOST_ENTRIES: Final = 100_000
+_ANSWER: Final = 4096  # bytes
 _WRITABLE: Final = (HOME, "/tmp")
 
 
@@ -169,6 +170,9 @@ class _Answer:
     def _read(self) -> None:
         while not self._answer.endswith(b"\n") and (received := self._command.read()):
             self._answer += received
+            if len(self._answer) > _ANSWER:
+                self._answer = self._answer[:_ANSWER]
+                break
         if self._answer != stream.DONE:
             self._command.close()
 

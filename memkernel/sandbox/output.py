@@ -22,9 +22,15 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]*")
 _ESCAPES: Final = re.compile("\x1b(?!\\[[0-9;:]*[mABCDGK])|[\x80-\x9f]")
 # LaTeX that links, styles or loads, where a page renders it.
 _ACTIVE_LATEX: Final = re.compile(
-    r"\\(href|url|style|class|cssId|data|require|texttip|mathtip|toggle|action|includegraphics|unicode|html\w*)"
+    r"\\(href|url|style|class|cssId|data|require|texttip|mathtip|toggle|action|includegraphics|unicode|bbox|mmlToken"
+    r"|[Hh]tml\w*)"
     r"(?![A-Za-z])"
 )
+_NAMES: Final = 8  # that are told of what was left out
+_ERROR: Final = 1_000  # characters that are kept of an error that does not fit
+_OUTPUTS: Final = 1_000  # that are kept however small the limit is
+_OUTPUT: Final = 256  # bytes for which one more is kept
+_DEEPEST: Final = 100
 _MIME: Final = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}")
 
 
@@ -65,6 +71,7 @@ class Outputs:
         self._size = 0
         self._clear_first = False
         self._dropped: Counter[str] = Counter()
+        self._elsewhere: dict[str, int] = {}  # of displays of earlier cells that were updated, the sizes
         self._beyond = 0
         self.result: str | None = None
         self.error: Output | None = None
@@ -84,7 +91,7 @@ class Outputs:
         if kind == "clear_output":
             return self._clear(content)
         if kind.startswith("comm_"):
-            self._dropped["widgets"] += 1
+            self._drop("widgets")
         return None
 
     def _stream(self, content: Mapping[str, Any]) -> Output | None:
@@ -103,8 +110,8 @@ class Outputs:
             last["text"].append(text)
             self._sizes[-1] += size(text)
             self._size += size(text)
-        else:
-            self._keep({"output_type": "stream", "name": name, "text": [text]}, size(text))
+        elif not self._keep({"output_type": "stream", "name": name, "text": [text]}, size(text)):
+            return None
         return {"output_type": "stream", "name": name, "text": text}
 
     def _display(self, kind: str, content: Mapping[str, Any]) -> Output | None:
@@ -117,43 +124,44 @@ class Outputs:
         if kind == "execute_result":
             count = content.get("execution_count")
             output["execution_count"] = count if type(count) is int and 0 <= count < 1 << 53 else None
-        weight = size(data)
         self._clear_if_due()
-        if weight > self._limit - self._size:
-            self._beyond += weight
-            return None
         output |= self._transient(content)
-        self._keep(output, weight)
-        return output
+        return output if self._keep(output, size(data)) else None
 
     def _update(self, content: Mapping[str, Any]) -> Output | None:
         data, metadata = self._bundle(content)
         transient = self._transient(content)
         if not data or not transient:
             return None
-        weight = size(data)
-        if weight > self._limit:
+        weight, display = size(data), transient["transient"]["display_id"]
+        places = [index for index, kept in enumerate(self._kept) if kept.get("transient") == transient["transient"]]
+        before = [self._sizes[index] for index in places] or [self._elsewhere.get(display, -_OUTPUT)]
+        grown = sum(weight - each for each in before)
+        if grown > self._limit - self._size:
             self._beyond += weight
             return None
-        for index, kept in enumerate(self._kept):
-            if kept.get("transient") == transient["transient"]:
-                self._kept[index] = kept | {"data": data, "metadata": metadata}
-                self._size += weight - self._sizes[index]
-                self._sizes[index] = weight
+        self._size += grown
+        if not places:
+            self._elsewhere[display] = weight
+        for index in places:
+            self._kept[index] |= {"data": data, "metadata": metadata}
+            self._sizes[index] = weight
         return {"output_type": "update_display_data", "data": data, "metadata": metadata, **transient}
 
-    def _error(self, content: Mapping[str, Any]) -> Output:
+    def _error(self, content: Mapping[str, Any]) -> Output | None:
         lines = content.get("traceback")
         traceback = [clean(line) for line in cast("list[Any]", lines)[:1000]] if isinstance(lines, list) else []
-        self.error = {
-            "output_type": "error",
-            "ename": clean(content.get("ename", "")),
-            "evalue": clean(content.get("evalue", ""))[: self._limit],
-            "traceback": traceback if size(traceback) <= self._limit else [],
-        }
+        name, value = clean(content.get("ename", ""))[:_ERROR], clean(content.get("evalue", ""))
+        error: Output = {"output_type": "error", "ename": name, "evalue": value, "traceback": traceback}
         self._clear_if_due()
-        self._keep(self.error, size(traceback))
-        return self.error
+        if self.error is None and size(error) > self._limit - self._size:
+            self._beyond += size(error)
+            error |= {"evalue": value[:_ERROR], "traceback": []}  # that it failed has to be seen
+            self._put(error, size(error))
+        elif not self._keep(error, size(error)):
+            return None
+        self.error = error
+        return error
 
     def _clear(self, content: Mapping[str, Any]) -> Output:
         wait = bool(content.get("wait"))
@@ -169,7 +177,7 @@ class Outputs:
         found = cast("Mapping[str, Any]", payload)
         if found.get("source") == "page" and isinstance(found.get("data"), Mapping):
             return self._display("display_data", {"data": {"text/plain": found["data"].get("text/plain", "")}})
-        self._dropped[clean(found.get("source", "payload"))[:60]] += 1
+        self._drop(clean(found.get("source", "payload"))[:60])
         return None
 
     def left_out(self, number: int) -> None:
@@ -178,7 +186,19 @@ class Outputs:
 
     # -- what is kept --
 
-    def _keep(self, output: Output, weight: int) -> None:
+    def _drop(self, name: str) -> None:
+        known = name in self._dropped or len(self._dropped) < _NAMES
+        self._dropped[name if known else "other data"] += 1
+
+    def _keep(self, output: Output, weight: int) -> bool:
+        """Keep one more output; whether there is room. Many small ones are no less a flood than a few large ones."""
+        if weight > self._limit - self._size or len(self._kept) > _OUTPUTS + self._limit // _OUTPUT:
+            self._beyond += weight
+            return False
+        self._put(output, weight)
+        return True
+
+    def _put(self, output: Output, weight: int) -> None:
         self._kept.append(output)
         self._sizes.append(weight)
         self._size += weight
@@ -186,6 +206,7 @@ class Outputs:
     def _clear_if_due(self) -> None:
         if self._clear_first:
             self._kept, self._sizes, self._size, self._clear_first = [], [], 0, False
+            self._elsewhere.clear()
 
     def _transient(self, content: Mapping[str, Any]) -> Output:
         transient = content.get("transient")
@@ -222,7 +243,7 @@ class Outputs:
             if allowed is not None:
                 data[mime] = allowed
             else:
-                self._dropped[mime if isinstance(mime, str) and _MIME.fullmatch(mime) else "unknown data"] += 1
+                self._drop(mime if isinstance(mime, str) and _MIME.fullmatch(mime) else "unknown data")
         return data, _sizes_of_images(content.get("metadata"), data)
 
 
@@ -233,16 +254,19 @@ def _allowed(mime: object, value: Any) -> Any:
         return value if _BASE64.fullmatch(value) else None
     if mime == "text/latex" and _ACTIVE_LATEX.search(value):
         return None
-    return _clean_json(value) if mime == "application/json" else clean(value)
+    return _clean_json(value, _DEEPEST) if mime == "application/json" else clean(value)
 
 
-def _clean_json(value: Any) -> Any:
+def _clean_json(value: Any, deepest: int) -> Any:
+    """The same value; None where it is nested deeper than that."""
+    if not deepest:
+        return None
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
-        return {clean(key): _clean_json(each) for key, each in cast("Mapping[Any, Any]", value).items()}
+        return {clean(key): _clean_json(each, deepest - 1) for key, each in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list):
-        return [_clean_json(each) for each in cast("list[Any]", value)]
+        return [_clean_json(each, deepest - 1) for each in cast("list[Any]", value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -95,10 +95,11 @@ def _answers(answer: bytes, channel: ExecChannel, mounts: Sequence[Mount]) -> li
         found: object = json.loads(answer)
     except ValueError:
         found = None
-    if not isinstance(found, list) or len(cast("list[object]", found)) != len(mounts):
+    answers = cast("list[object]", found) if isinstance(found, list) else []
+    if len(answers) != len(mounts) or not all(isinstance(one, dict) for one in answers):
         said = " ".join(channel.stderr_tail.split())[-200:] or "nothing"
         raise MountError(mounts[0].target, f"the sandbox could not look at it; it said {said}")
-    return cast("list[Mapping[str, str]]", found)
+    return cast("list[Mapping[str, str]]", answers)
 
 
 @contextmanager

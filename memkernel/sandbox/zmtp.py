@@ -56,7 +56,7 @@ class Reader:
         self._parts: list[bytes] = []
         self._size = 0  # of the message that is being read, with what of it is skipped
         self._too_much = False
-        self._skip = (0, 0)  # flags of a part that is not wanted, and its bytes that are still to come
+        self._skip: tuple[int, int] | None = None  # flags of a part that is not wanted, and its bytes still to come
         self.ready = False
         self.dropped_bytes = 0
 
@@ -103,23 +103,25 @@ class Reader:
     def _next_frame(self) -> tuple[int, bytes | None] | None:
         """The next whole frame: flags and payload, None for one that was skipped."""
         received = self._received
-        flags, left = self._skip
-        if left:
-            step = min(left, len(received))
-            del received[:step]
-            self._skip = (flags, left - step)
-            return None if left > step else (flags, None)
-        head = 9 if received and received[0] & _LONG else 2
-        if len(received) < head:
-            return None
-        flags, length = received[0], int.from_bytes(received[1:head], "big")
-        if self._size + length > (_COMMAND_BYTES if flags & _COMMAND else self._limit):
+        if self._skip is None:
+            head = 9 if received and received[0] & _LONG else 2
+            if len(received) < head:
+                return None
+            flags, length = received[0], int.from_bytes(received[1:head], "big")
+            if self._is_wanted(flags, length):
+                if len(received) < head + length:
+                    return None
+                payload = bytes(received[head : head + length])
+                del received[: head + length]
+                return flags, payload
             del received[:head]
-            self._size += length
+            self._size += 0 if flags & _COMMAND else length
             self._skip = (flags, length)
-            return self._next_frame()
-        if len(received) < head + length:
-            return None
-        payload = bytes(received[head : head + length])
-        del received[: head + length]
-        return flags, payload
+        flags, left = self._skip
+        step = min(left, len(received))
+        del received[:step]
+        self._skip = (flags, left - step) if left > step else None
+        return None if self._skip else (flags, None)
+
+    def _is_wanted(self, flags: int, length: int) -> bool:
+        return length <= _COMMAND_BYTES if flags & _COMMAND else self._size + length <= self._limit

@@ -112,6 +112,8 @@ def test_an_image_that_is_no_base64_stays(value: Any) -> None:
         r"\data{a}{b}",
         r"\let\a\href",
         r"\url{javascript:x}",
+        r'\mmlToken{mi}[href="javascript:alert(1)"]{x}',
+        r"\bbox[background:url(https://x)]{y}",
     ],
 )
 def test_latex_that_links_or_styles_stays(latex: str) -> None:
@@ -199,6 +201,66 @@ def test_clear_output_that_waits_clears_with_the_next_output() -> None:
     assert found.stream("stdout") == "old"
     found.add("stream", {"name": "stdout", "text": "new"})
     assert found.stream("stdout") == "new"
+
+
+def test_many_errors_are_bounded_and_the_first_is_kept() -> None:
+    found = outputs()
+    error = {"ename": "E" * 5_000, "evalue": "v" * 5_000, "traceback": ["t" * 5_000]}
+    for _ in range(100):
+        found.add("error", error)
+    assert found.error is not None
+    assert found.error["ename"][:3] == "EEE"
+    assert size(found.kept()) < 3 * LIMIT
+    assert "left out" in found.notes()[-1]
+
+
+def test_of_what_is_left_out_a_few_names_are_told() -> None:
+    found = outputs()
+    for number in range(1_000):
+        found.add("display_data", display({f"text/x{number}": ""}))
+        found.page({"source": f"source {number}"})
+    [note] = found.notes()
+    assert "other data (1992)" in note
+    assert len(note) < 300
+
+
+def test_an_update_of_many_displays_keeps_the_limit() -> None:
+    found = outputs()
+    for _ in range(50):
+        found.add("display_data", display({"text/plain": "x"}, transient={"display_id": "d"}))
+    assert found.add("update_display_data", display({"text/plain": "y" * 900}, transient={"display_id": "d"})) is None
+    assert found.add("update_display_data", display({"text/plain": "y"}, transient={"display_id": "d"})) is not None
+    assert size(found.kept()) < 5 * LIMIT
+
+
+def test_updates_of_other_cells_displays_are_bounded_as_a_whole_and_not_each() -> None:
+    found = outputs(10_000)
+
+    def update(name: int) -> bool:
+        content = display({"text/plain": "x" * 100}, transient={"display_id": name})
+        return found.add("update_display_data", content) is not None
+
+    assert all(update(1) for _ in range(1_000))
+    assert sum(update(name) for name in range(1_000)) < 50
+
+
+def test_many_small_outputs_are_bounded() -> None:
+    found = outputs(256_000)
+    for _ in range(10_000):
+        found.add("stream", {"name": "stdout", "text": "o"})
+        found.add("stream", {"name": "stderr", "text": "e"})
+    assert len(found.kept()) <= 2_001
+    assert "left out" in found.notes()[0]
+
+
+@pytest.mark.parametrize("depth", [200, 900])
+def test_json_that_is_nested_without_end_is_cut(depth: int) -> None:
+    found = outputs()
+    nested: Any = "x"
+    for _ in range(depth):
+        nested = [nested]
+    assert found.add("display_data", display({"application/json": nested})) is not None
+    assert json.dumps(found.kept()[0]["data"]["application/json"]) == "[" * 100 + "null" + "]" * 100
 
 
 values = st.recursive(

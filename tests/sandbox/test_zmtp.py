@@ -96,6 +96,20 @@ def test_a_part_that_claims_to_be_endless_takes_no_memory() -> None:
     assert reader._received == b""  # pyright: ignore[reportPrivateUsage] - what this is about
 
 
+def test_empty_parts_beyond_the_limit_take_no_memory_and_end_their_own_message_only() -> None:
+    reader = zmtp.Reader(LIMIT)
+    large = b"\x03" + (LIMIT + 1).to_bytes(8, "big") + b"x" * (LIMIT + 1)
+    assert reader.feed(GREETING + READY + large + b"\x01\x00" * 50_000) == []
+    assert reader._received == b""  # pyright: ignore[reportPrivateUsage] - what this is about
+    assert reader.feed(b"\x00\x00" + zmtp.message([b"after"])) == [[b"after"]]
+
+
+def test_a_command_that_is_too_long_is_skipped() -> None:
+    reader = zmtp.Reader(LIMIT)
+    command = b"\x06" + (5_000).to_bytes(8, "big") + b"x" * 5_000
+    assert reader.feed(GREETING + READY + command + zmtp.message([b"x" * LIMIT])) == [[b"x" * LIMIT]]
+
+
 @pytest.mark.parametrize("greeting", [b"HTTP/1.1 200 OK".ljust(64), bytes(64), b"\xff" + bytes(8) + b"\x7f\x01" * 30])
 def test_who_does_not_speak_zmtp_3_is_not_listened_to(greeting: bytes) -> None:
     with pytest.raises(ValueError, match="ZMTP"):

@@ -24,6 +24,7 @@ _SIZE = struct.Struct(">I")
 _END, _FOLDER, _FILE, _PROGRAM, _LEFT_OUT = range(5)
 _CHUNK = 1 << 16
 _DEEPEST = 100
+_LONGEST = 4096  # bytes of a path
 _READ_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAKE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -142,6 +143,8 @@ def unpack(read: Read, target: str, most_bytes: int, most_entries: int) -> list[
     while True:
         number += 1
         kind, length = _ENTRY.unpack(read(_ENTRY.size))
+        if length > _LONGEST:
+            raise CopyError("the stream is broken")
         path = read(length)
         if kind == _END:
             return left_out
