@@ -79,7 +79,8 @@ def _home(settings: Settings) -> Finding:
     majors = existing_majors(home)
     if not majors:
         check_makeable(home)
-        return Finding("home", "ok", f"{home}, without data yet: the first use makes it")
+        then = ": the first use makes it" if settings.dsn is None else ""
+        return Finding("home", "ok", f"{home}, without data yet{then}")
     return Finding("home", "ok", f"{home}, with data of PostgreSQL {' and '.join(map(str, majors))}")
 
 
@@ -95,7 +96,8 @@ def _filesystem(settings: Settings) -> Finding:
 def _server(settings: Settings) -> Finding:
     status = EmbeddedCluster(home=settings.home, pg_bin=settings.pg_bin).status()
     if not status.running:
-        return Finding("server", "ok", "does not run: the first use starts it")
+        then = "the first use starts it" if settings.dsn is None else "it is not used"
+        return Finding("server", "ok", f"does not run: {then}")
     text = ", ".join(_facts(status))
     if not status.supervised:
         return Finding("server", "warning", text, "Nobody watches over it: the next use changes that.")

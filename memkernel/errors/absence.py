@@ -56,7 +56,10 @@ class SessionNotFoundError(NotFoundError):
     """No session has this id."""
 
     def __init__(self, session: str) -> None:
-        super().__init__(f"there is no session {session!r}", hint="`%sandbox ls` lists the sessions.")
+        super().__init__(
+            f"there is no session {session!r}",
+            hint="`%sandbox ls --all`, or in a terminal `memkernel session ls`, lists the sessions.",
+        )
         self.session = session
 
 

@@ -14,10 +14,10 @@ class RefusedError(MemkernelError):
 class StoreArchivedError(RefusedError):
     """The store is archived, and so read-only, and attached to no new session (CONTRACT B.4)."""
 
-    def __init__(self, store: str, *, attaching: bool = False) -> None:
+    def __init__(self, store: str, *, name: str = "", attaching: bool = False) -> None:
         may_not = "no session can attach it" if attaching else "it can be read, not written"
-        hint = "Attach another store." if attaching else "Write to another store."
-        super().__init__(f"memory store {store} is archived: {may_not}", hint=hint)
+        hint = "Attach another one: `%sandbox start --store OTHER`." if attaching else "Write to another store."
+        super().__init__(f"memory store {name or store} is archived: {may_not}", hint=hint)
         self.store = store
 
 

@@ -60,14 +60,31 @@ def one_connection(stores: Sequence[Attached]) -> Connection:
     """The connection that all stores come from.
 
     Raises:
-        InvalidInputError: there is no store, something is none, or they come from several databases.
+        InvalidInputError: there is no store, something is none, one is there twice, two would have one folder, or
+            they come from several databases.
     """
     if not stores:
         raise InvalidInputError("a sandbox needs a memory store", hint="`mk.Sandbox(store)`, `%%sandbox --store NAME`.")
     for one in stores:
         if not isinstance(one.store, Store):  # pyright: ignore[reportUnnecessaryIsInstance]  # a notebook passes anything
             raise InvalidInputError(f"{one.store!r} is no memory store", hint='`mk.connect().store("NAME")` is one.')
+    _check_folders([one.store for one in stores])
     first = stores[0].store.connection
     if any(one.store.connection.database is not first.database for one in stores):
         raise InvalidInputError("the stores of one sandbox must come from one connection")
     return first
+
+
+def _check_folders(stores: Sequence[Store]) -> None:
+    taken: dict[str, Store] = {}
+    for store in stores:
+        other = taken.get(store.slug)
+        if other is None:
+            taken[store.slug] = store
+            continue
+        if other.id == store.id:
+            raise InvalidInputError(f"{store.name!r} is mounted twice", hint="Mount it once: writable, or read-only.")
+        raise InvalidInputError(
+            f"{other.name!r} and {store.name!r} would both be mounted at /mnt/memory/{store.slug}",
+            hint="Rename one of them, or take two sandboxes.",
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, SupportsIndex, TypeVar, overload
 
-from memkernel.render import records_html, records_text
+from memkernel.render import records_html, records_text, remark_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,16 +20,23 @@ class Records(list[T], Generic[T]):
         records: the records.
         kind: their class or classes, for the columns of an empty list.
         total: how many there are, where these are not all.
+        empty: what to say where there is none.
     """
 
     rows_shown: ClassVar[int] = 60
 
     def __init__(
-        self, records: Iterable[T] = (), *, kind: type | tuple[type, ...] | None = None, total: int | None = None
+        self,
+        records: Iterable[T] = (),
+        *,
+        kind: type | tuple[type, ...] | None = None,
+        total: int | None = None,
+        empty: str = "",
     ) -> None:
         super().__init__(records)
         self.kind = kind
         self.total = total
+        self.empty = empty
 
     def first(self, count: int | None) -> Records[T]:
         """The first records; `total` tells of the others. None is all of them."""
@@ -55,9 +62,13 @@ class Records(list[T], Generic[T]):
         return len(self) if self.total is None else max(self.total, len(self))
 
     def __repr__(self) -> str:
+        if self.empty and not self:
+            return self.empty
         return records_text(self[: self.rows_shown], self._total)
 
     def _repr_html_(self) -> str:
+        if self.empty and not self:
+            return remark_html(self.empty)
         return records_html(self[: self.rows_shown], self._total)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:

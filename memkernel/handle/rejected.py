@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
-from memkernel.errors import InvalidInputError, MemoryNotFoundError, NotFoundError
+from memkernel.errors import InvalidInputError, MemoryNotFoundError, NotFoundError, StoreArchivedError
 from memkernel.handle.diff import Diff
 from memkernel.handle.records import Records
 from memkernel.handle.store import Store
@@ -82,16 +82,20 @@ class RejectedChange(_Kept):
             InvalidContentError: the file is no text of UTF-8, or too large.
             RefusedError: the store is archived or full.
         """
-        target = self.path if path is None else path
-        head = self._head(target)
-        if self.content is None:
-            if head is not None:
-                self._of.delete(target, expect=head.content_sha256)
-            written = None
-        else:
-            written = self._of.write(target, self.content, expect=ABSENT if head is None else head.content_sha256)
+        try:
+            written = self._write(self.path if path is None else path)
+        except StoreArchivedError:
+            raise StoreArchivedError(self._of.id, name=self._of.name) from None
         self.discard()
         return written
+
+    def _write(self, path: str) -> Memory | None:
+        head = self._head(path)
+        if self.content is not None:
+            return self._of.write(path, self.content, expect=ABSENT if head is None else head.content_sha256)
+        if head is not None:
+            self._of.delete(path, expect=head.content_sha256)
+        return None
 
     def discard(self) -> None:
         """Forget it; what the store holds stays."""

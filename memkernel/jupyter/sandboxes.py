@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from IPython.core.error import UsageError
 
-from memkernel.errors import MemkernelError, SandboxClosedError
+from memkernel.errors import DatabaseUnavailableError, MemkernelError, SandboxClosedError
 from memkernel.jupyter.progress import Progress
 from memkernel.models import Access, StoreReport, SyncReport
 from memkernel.render import report_line
@@ -54,7 +54,7 @@ def _accesses(stores: Stores) -> dict[str, Access]:
 
 
 def _named(stores: Stores) -> str:
-    names = (store.slug if access == "read_write" else f"{store.slug} (read-only)" for store, access in stores)
+    names = (f"{store.slug} ({'writable' if access == 'read_write' else 'read-only'})" for store, access in stores)
     return ", ".join(names) or "no store"
 
 
@@ -163,12 +163,15 @@ class Sandboxes:
             self._synced.add(box.id)
         self._tell(box, shown)
 
-    def after_cell(self, *_: object) -> None:
+    def after_cell(self, result: object = None) -> None:
         """IPython's `post_run_cell`: sync what the cell has not, and print a line a sandbox where that did something.
 
-        It cannot change the cell's status, waits for nobody, and never raises (fault 43).
+        It cannot change the cell's status, waits for nobody, and never raises (fault 43). A cell that ended as the
+        database does not answer has said what a sync would say.
         """
         done, self._synced = self._synced, set()
+        if isinstance(getattr(result, "error_in_exec", None), DatabaseUnavailableError):
+            return
         for box in self.open:
             if box.id not in done:
                 self._sync_quietly(box)

@@ -151,10 +151,7 @@ def _lines_changed(count: tuple[int, int] | None) -> str:
 
 
 def _ways_out(store: StoreReport) -> Iterator[str]:
-    """What a person can do about it, a sentence a kind."""
-    if store.trouble is not None:
-        yield "Everything is kept in the sandbox, and saved by the next sync: `%sandbox sync`."
-        yield from [hint] if (hint := str(getattr(store.trouble, "hint", ""))) else []
+    """What a person can do about it, a sentence a kind; of a trouble the error tells, which knows when it was."""
     if store.conflicts:
         yield "The store's texts are in the files now, yours were put aside: `%sandbox changes` shows both."
     if store.held_back is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memkernel.errors import SandboxError, SessionNotFoundError
+from memkernel.errors import SandboxError
 from memkernel.models import SessionRecord, Settings, SyncReport
 from memkernel.runtime import folders
 from memkernel.runtime.homes import Home
@@ -45,7 +45,7 @@ def end_session(
         SessionNotFoundError: there is no such session.
         SandboxError: it is alive here, or has nothing here and `force` is not set, or its leftovers cannot be saved.
     """
-    record = _record(database, session_id)
+    record = database.sessions.retrieve(session_id)
     if folders.is_alive(home, record.id):
         raise SandboxError(_alive(record, home), hint="`%sandbox stop` there ends it, and saves all before.")
     note = folders.read_note(home.sessions / record.id)
@@ -69,14 +69,6 @@ def end_session(
         )
     database.sessions.update(record.id, status="terminated")
     return Recovered(record.id, record.title, SyncReport())
-
-
-def _record(database: Database, session_id: str) -> SessionRecord:
-    try:
-        return database.sessions.retrieve(session_id)
-    except SessionNotFoundError as error:
-        error.hint = "`memkernel session ls` lists the sessions."
-        raise
 
 
 def _alive(record: SessionRecord, home: Home) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from memkernel.errors import SyncConflictError, SyncError
+from memkernel.errors import DatabaseUnavailableError, SyncConflictError, SyncError
 from memkernel.models import Attachment, CellResult, StoreReport, SyncConflict, SyncReport
 
 _VERSIONS: Final = ("created", "modified", "deleted", "merged")
 _FILES: Final = ("pulled", "removed", "refused")
-KEPT: Final = "What lies in the mount is kept, and saved at the next sync."
-NOT_RUN: Final = "The code was not run. What lies in the mount is kept."
-KEPT_AT_THE_END: Final = (
-    "What lies in the mount is kept, and saved when the next sandbox starts, or by `memkernel doctor`."
-)
+
+# The one way out of a store that could not be synced, by when that was.
+KEPT: Final = "What lies in the mount is kept, and saved by the next cell or `%sandbox sync`."
+NOT_RUN: Final = "The code was not run: run the cell again, once this is mended. What lies in the mount is kept."
+KEPT_AT_THE_END: Final = "What lies in the mount is kept, and saved by the next sandbox's start or `memkernel doctor`."
 
 
 def joined(earlier: SyncReport, later: SyncReport) -> SyncReport:
@@ -91,10 +91,16 @@ def _is_consequence(conflict: SyncConflict) -> bool:
 def trouble_error(
     store: StoreReport, report: SyncReport, result: CellResult | None = None, *, kept: str = KEPT
 ) -> SyncError:
-    """The error of a store that could not be synced; its cause is the trouble."""
-    hint = getattr(store.trouble, "hint", "")
+    """The error of a store that could not be synced; its cause is the trouble.
+
+    `kept` is the way out, unless the trouble knows its own: a database's is about one statement, and after the end
+    nothing can be done about a mount.
+    """
+    own = "" if isinstance(store.trouble, DatabaseUnavailableError) else getattr(store.trouble, "hint", "")
+    if own and kept is not KEPT_AT_THE_END:
+        kept = own if kept is KEPT else f"The code was not run. {own}"
     trouble = str(store.trouble)
     if trouble.startswith(f"{store.mount_path} "):
         trouble = f"it{trouble.removeprefix(store.mount_path)}"
     text = f"{store.mount_path} is not synced: {trouble}"
-    return SyncError(text, hint=f"{hint} {kept}".strip(), report=report, result=result)
+    return SyncError(text, hint=kept, report=report, result=result)

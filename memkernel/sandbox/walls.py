@@ -76,10 +76,18 @@ def check_limits(limits: SandboxLimits) -> None:
     least = {"memory_bytes": 64 * MEBIBYTE, "pids": 16, "file_bytes": 1, "tmp_bytes": MEBIBYTE, "home_bytes": MEBIBYTE}
     for name, lowest in least.items():
         value, highest = getattr(limits, name), _MOST_PIDS if name == "pids" else _MOST_BYTES
+        option, words = name.removesuffix("_bytes"), str if name == "pids" else _size
+        hint = f"The default is {words(getattr(SandboxLimits(), name))}."
         if value < lowest:
-            raise InvalidInputError(f"{name}={value:,} is too low: a kernel needs {lowest:,}")
+            raise InvalidInputError(f"{option}={words(value)} is too low: a kernel needs {words(lowest)}", hint=hint)
         if value > highest:
-            raise InvalidInputError(f"{name}={value:,} is too high: the most is {highest:,}")
+            raise InvalidInputError(f"{option}={words(value)} is too high: the most is {words(highest)}", hint=hint)
+
+
+def _size(count: int) -> str:
+    """A number of bytes as a person would ask for it: `512m`."""
+    unit = next((unit for unit in ("t", "g", "m", "k") if count and count % _UNITS[unit] == 0), "")
+    return f"{count // _UNITS[unit]:,}{unit or ' bytes'}"
 
 
 def check_network(network: str) -> None:

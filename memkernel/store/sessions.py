@@ -273,7 +273,7 @@ def _attach(wanted: Sequence[AttachmentParams], stores: Mapping[str, _Store]) ->
                 f"resources[{index}]: there is no memory store {store_id!r}", hint="`%memory stores` lists them."
             )
         if store.archived:
-            raise StoreArchivedError(store_id, attaching=True)
+            raise StoreArchivedError(store_id, name=store.name, attaching=True)
         mount_path = paths.mount_path(store.name, store_id)
         if mount_path in taken:
             raise InvalidInputError(

@@ -38,6 +38,9 @@ def test_what_is_missing_for_the_embedded_server_only_warns_who_uses_another(tmp
     findings = found(Settings(dsn="postgresql://a:s3cret@db/notes", home=str(tmp_path), pg_bin="/nonexistent"))
     assert "db/notes" in findings["DSN"].text
     assert findings["binaries"].state == "warning"
+    assert "first use" not in findings["home"].text
+    findings = found(Settings(dsn="postgresql://a:s3cret@db/notes", home=str(tmp_path)))
+    assert findings["server"].text == "does not run: it is not used"
     assert "s3cret" not in repr(findings)
 
 

@@ -161,6 +161,20 @@ get_ipython().run_cell_magic("sandbox", "", "import time; time.sleep(30)")
 """
 
 
+def test_a_cell_that_no_interrupt_ends_loses_its_kernel_and_nothing_says_otherwise(sandboxed: Kernel) -> None:
+    deaf = "import time\nprint('begun', flush=True)\nwhile True:\n    try:\n        time.sleep(60)\n"
+    message = sandboxed.send(f"%%sandbox -o r\nx = 1\n{deaf}    except KeyboardInterrupt:\n        pass\n")
+    sandboxed.wait_until(message, lambda reply: "begun" in reply.stdout)
+    for _ in range(3):
+        sandboxed.interrupt()
+        time.sleep(0.5)
+    reply = sandboxed.reply(message)
+    assert reply.traceback[0].startswith("CellFailedError: the cell was interrupted after ")
+    assert "its state is lost" in reply.stderr
+    assert "kept" not in "".join(reply.traceback)
+    assert sandboxed.run("%%sandbox\nprint('x' in globals())\n").stdout.endswith("False\n")
+
+
 def test_an_interrupt_at_any_moment_leaves_a_sandbox_that_works(sandboxed: Kernel) -> None:
     for delay_s in (0.0, 0.005, 0.02, 0.1, 0.4):
         message = sandboxed.send(ONE_CELL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import memkernel as mk
 from memkernel import errors
 from memkernel.jupyter.done import Done
 from memkernel.jupyter.facts import Facts
-from memkernel.models import CellResult, SyncReport
+from memkernel.models import AttachmentParams, CellResult, SyncReport
 from tests.fix_kernel import Shell, kernel_environment
 from tests.unit.html_pages import Page
 
@@ -82,6 +83,8 @@ def test_what_is_asked_of_a_running_one_has_to_be_what_it_is(shell: Shell, box: 
             shell.run(f"%%sandbox {line}\n1\n")
         message = str(caught.value)
         assert message.startswith("the sandbox main runs already, ")
+        if "--ro team-notes" in line:
+            assert "with team-notes (writable) and not with team-notes (read-only)" in message
         assert "`%sandbox stop`" in message
         assert "`--name NAME`" in message
     shell.run("%%sandbox --store team-notes --backend local --memory 512m --cpus 2 -q\n1\n")
@@ -106,6 +109,28 @@ def test_a_second_one_is_reached_by_its_name_and_the_newest_is_the_current_one(
     shell.run("%sandbox stop")
     shell.run("%%sandbox -q -o r\nprint(x)\n")
     assert shell.value("r").stdout == "main\n"
+
+
+def test_sandboxes_of_others_are_listed_with_where_they_are(
+    shell: Shell, notes: mk.Store, box: mk.Sandbox, open_home: Path
+) -> None:
+    sessions = notes.connection.database.sessions
+    far = sessions.create([AttachmentParams(notes.id)], metadata={"host": "another-machine"}).id
+    left = sessions.create([AttachmentParams(notes.id)]).id
+    folder = open_home / "memkernel" / "sessions" / box.id
+    shutil.copytree(folder, folder.with_name(left))
+    note = folder.with_name(left) / "session.json"
+    note.write_text(note.read_text().replace(box.id, left))
+    states = {row.id: row.state for row in shell.run("%sandbox ls")}
+    assert states == {box.id: "running", far: "on another-machine", left: "left behind: `memkernel doctor` ends it"}
+
+
+def test_a_name_may_also_be_given_as_an_option(shell: Shell) -> None:
+    shell.run("%sandbox start --backend local --name dev -q")
+    assert [row.sandbox for row in shell.run("%sandbox ls")] == ["dev"]
+    with pytest.raises(UsageError, match="a name and --name"):
+        shell.run("%sandbox start other --name more --backend local")
+    shell.run("%sandbox stop --name dev -q")
 
 
 def test_status_and_mounts_tell_how_it_stands(shell: Shell, notes: mk.Store, box: mk.Sandbox) -> None:
@@ -135,7 +160,11 @@ def test_a_stop_saves_says_so_and_ends_the_session(
     assert "/late.md" in capsys.readouterr().out
     assert isinstance(shell.value("report"), SyncReport)
     assert notes.read("/late.md") == "late\n"
-    assert shell.run("%sandbox ls") == []
+    nothing = shell.run("%sandbox ls")
+    assert nothing == []
+    for shown in (text_of(shell, nothing), page_text(shell, nothing)):
+        assert shown.startswith("No sandbox is running: ")
+        assert "(none)" not in shown
     (ended,) = shell.run("%sandbox ls --all")
     assert (ended.state, ended.stores, ended.sandbox) == ("ended", "team-notes", "")
     assert text_of(shell, box).startswith("<memkernel.Sandbox main: closed")
@@ -232,6 +261,16 @@ def test_both_texts_are_shown_and_each_way_of_settling_does_what_it_says(
         shell.run(f"%sandbox resolve {path} {how}")
         assert {memory.path: notes.read(memory.path) for memory in notes.ls()} == texts
         assert list(shell.run("%sandbox changes").put_aside) == []
+
+
+def test_a_store_that_is_archived_meanwhile_is_named_when_its_text_is_settled(
+    shell: Shell, notes: mk.Store, box: mk.Sandbox
+) -> None:
+    put_aside(shell, notes, box)
+    notes.archive()
+    with pytest.raises(errors.StoreArchivedError, match="memory store Team notes is archived"):
+        shell.run("%sandbox resolve /plan.md mine")
+    assert len(box.rejected) == 1
 
 
 def test_of_many_texts_the_newest_are_compared_and_the_others_named(

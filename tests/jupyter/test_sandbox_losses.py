@@ -53,12 +53,18 @@ def test_a_database_lost_in_mid_cell_keeps_all_is_told_once_and_saves_with_the_n
     assert (reply.status, reply.ename, len(reply.traceback)) == ("error", "SyncError", 2)
     assert "written" in reply.stdout
     assert "✗ not synced" in reply.text
-    assert "kept" in reply.traceback[1]
+    assert "`" not in reply.text  # one way out, and the error says it
+    assert reply.traceback[1] == "What lies in the mount is kept, and saved by the next cell or `%sandbox sync`."
     assert sandboxed.run("print(r.status, r.ok)").stdout.startswith("ok False\n")
     told = [sandboxed.run("print('mine')").stdout for _ in range(2)]
     assert [text.startswith("mine\n") for text in told] == [True, True]
     assert max(len(text.splitlines()) for text in told) <= 2
     assert told[1] == "mine\n"
+    mounts = sandboxed.run("%sandbox mounts")
+    assert (mounts.ename, mounts.stdout) == ("DatabaseUnavailableError", "")
+    not_run = sandboxed.run("%%sandbox\nprint('run')\n")
+    assert not_run.traceback[1].startswith("The code was not run: run the cell again")
+    assert "run\n" not in not_run.stdout
     proxy.refuses = False
     again = sandboxed.run("%%sandbox\nprint(x)\n")
     assert (again.status, again.stdout.splitlines()[0]) == ("ok", "1")
@@ -140,6 +146,28 @@ def test_an_engine_that_goes_away_and_comes_back_is_told_and_the_next_cell_has_a
     told = sandboxed.run(f"from memkernel.handle.sandbox import open_sandboxes\nbox = open_sandboxes()[-1]\n{options}")
     assert told.text == "('merge', '400m', 'dev')"
     sandboxed.run("%sandbox stop --all -q")
+
+
+def test_what_a_stop_could_not_save_is_saved_by_the_next_start_of_the_same_notebook(
+    sandboxed: Kernel, proxy: LossyProxy, dsn: str, backend: str, somebody_else: mk.Connection
+) -> None:
+    def lose_the_database() -> None:
+        proxy.refuses = True
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(HANG_UP)
+
+    write = f"_ = open('{FOLDER}/mid.md', 'w').write('mid\\n')\n"
+    assert sandboxed.reply(run_meanwhile(sandboxed, write, lose_the_database)).ename == "SyncError"
+    stopped = sandboxed.run("%sandbox stop")
+    assert stopped.ename == "SyncError"
+    assert stopped.traceback[1].endswith("saved by the next sandbox's start or `memkernel doctor`.")
+    assert "%sandbox sync" not in stopped.text + stopped.stdout
+    proxy.refuses = False
+    again = sandboxed.run(f"%%sandbox --backend {backend}\nprint(open('{FOLDER}/mid.md').read())\n")
+    assert again.status == "ok", again
+    assert "sandbox main, which was left behind, is ended: 1 change saved in team-notes (/mid.md)" in again.stdout
+    assert again.stdout.endswith("mid\n\n")
+    assert somebody_else.store("Team notes").read("/mid.md") == "mid\n"
 
 
 START = """

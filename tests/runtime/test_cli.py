@@ -95,7 +95,42 @@ def test_a_session_of_a_machine_that_is_gone_is_ended_by_force_alone(
 def test_a_session_that_there_is_not(sandbox_connection: mk.Connection, capsys: pytest.CaptureFixture[str]) -> None:
     missing = "sesn_" + "0" * 26
     assert cli.main(["session", "end", missing]) == 1
-    assert missing in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert missing in told
+    assert "in a terminal `memkernel session ls`" in told
+
+
+def test_a_session_that_has_ended_is_said_so(
+    notes: mk.Store, boxes: MakeBox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box = boxes(notes, backend="local")
+    box.stop()
+    assert cli.main(["session", "end", box.id]) == 1
+    assert f"{box.id} has ended already" in capsys.readouterr().err
+
+
+def test_what_another_version_left_is_told_and_stays(
+    *, dead: str, notes: mk.Store, sandbox_home: Path, boxes: MakeBox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = sandbox_home / "sessions" / dead / "session.json"
+    note.write_text('{"format": 2}')
+    cli.main(["doctor"])
+    assert "another version of memkernel made it" in capsys.readouterr().out
+    assert [ended.session_id for ended in boxes(notes, backend="local").recovered] == [dead]
+    assert cli.main(["session", "end", dead]) == 1
+    told = capsys.readouterr().err
+    assert "another version of memkernel made it" in told
+    assert "--force" in told
+    assert cli.main(["session", "end", dead, "--force"]) == 0
+    assert notes.connection.database.sessions.retrieve(dead).status == "terminated"
+    assert (note.parent / "mnt/memory/team-notes/a.md").read_text() == "draft\n"
+
+
+def test_with_a_server_of_ones_own_the_doctor_promises_nothing_of_the_embedded_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cli.main(["doctor"])
+    assert "first use" not in capsys.readouterr().out
 
 
 def test_the_doctor_saves_what_dead_sessions_left(

@@ -58,8 +58,9 @@ def test_a_missing_store(sandbox_connection: mk.Connection, notes: mk.Store, box
 def test_an_archived_store(sandbox_connection: mk.Connection, notes: mk.Store, boxes: MakeBox) -> None:
     old = sandbox_connection.create_store("Old")
     old.archive()
-    with pytest.raises(errors.StoreArchivedError):
+    with pytest.raises(errors.StoreArchivedError, match="memory store Old is archived") as caught:
         boxes(notes, old)
+    assert "`%sandbox start --store OTHER`" in caught.value.hint
 
 
 def test_nine_stores(sandbox_connection: mk.Connection) -> None:
@@ -79,13 +80,15 @@ def test_eight_stores_are_mounted(sandbox_connection: mk.Connection) -> None:
 
 
 def test_two_stores_with_one_slug(sandbox_connection: mk.Connection, boxes: MakeBox) -> None:
-    with pytest.raises(errors.InvalidInputError, match="my-notes"):
+    with pytest.raises(errors.InvalidInputError, match=r"^'My Notes' and 'my-notes' would both be mounted at /mnt"):
         boxes(sandbox_connection.create_store("My Notes"), sandbox_connection.create_store("my-notes"))
 
 
 def test_one_store_twice(notes: mk.Store, boxes: MakeBox) -> None:
-    with pytest.raises(errors.InvalidInputError):
-        boxes(notes, mk.read_only(notes))
+    for again in (notes, mk.read_only(notes), mk.read_only(notes.connection.store("team-notes"))):
+        with pytest.raises(errors.InvalidInputError, match=r"^'Team notes' is mounted twice$") as caught:
+            boxes(notes, again)
+        assert caught.value.hint
 
 
 def test_no_store_and_no_stores(notes: mk.Store) -> None:

@@ -72,8 +72,17 @@ def test_the_usual_limits_are_allowed() -> None:
     ],
 )
 def test_a_limit_that_cannot_be_is_refused_by_name(change: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInputError, match=next(iter(change))):
+    with pytest.raises(InvalidInputError, match=rf"^{next(iter(change)).removesuffix('_bytes')}="):
         walls.check_limits(dataclasses.replace(SandboxLimits(), **change))
+
+
+def test_a_limit_is_told_in_the_words_in_which_it_is_asked_for() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        walls.check_limits(dataclasses.replace(SandboxLimits(), memory_bytes=walls.parse_bytes("3")))
+    assert caught.value.lines() == [
+        "InvalidInputError: memory=3 bytes is too low: a kernel needs 64m",
+        "The default is 512m.",
+    ]
 
 
 # -- network, packages, variables --------------------------------------------------------------------------

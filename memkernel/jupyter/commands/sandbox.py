@@ -25,14 +25,16 @@ from memkernel.jupyter.done import Done
 from memkernel.jupyter.facts import Facts
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.reports import show_report
-from memkernel.jupyter.sandboxes import Ask
+from memkernel.jupyter.sandboxes import FIRST_NAME, Ask
 from memkernel.models import Access, SessionRecord, SessionStatus, SyncReport
 
 if TYPE_CHECKING:
     from memkernel.handle.mounts import MountState
     from memkernel.handle.sandbox import Sandbox
+    from memkernel.runtime import Home
 
 _SESSIONS: Final = 20
+_NONE: Final = "No sandbox is running: `%sandbox start`, or a `%%sandbox` cell, starts one."
 _ACCESSES: Final[dict[Access, str]] = {"read_write": "read-write", "read_only": "read-only"}
 
 
@@ -41,6 +43,7 @@ _ACCESSES: Final[dict[Access, str]] = {"read_write": "read-write", "read_only": 
 
 def _declare_start(parser: Parser) -> None:
     parser.add_argument("sandbox", metavar="NAME", nargs="?", help="a name of your choice; default: main")
+    takes_sandbox(parser, "the same")
     makes_sandbox(parser)
     takes_policy(parser, "what its cells do unless they say otherwise; default: error")
     gives_result(parser)
@@ -48,7 +51,7 @@ def _declare_start(parser: Parser) -> None:
 
 def start(notebook: Notebook, args: Namespace, body: str | None) -> Sandbox:
     """Start a sandbox; it is the current one from now on."""
-    name = args.sandbox or "main"
+    name = _name(args, "start") or FIRST_NAME
     if name in notebook.sandboxes.names:
         raise UsageError(
             f"the sandbox {name} is running already\n"
@@ -63,18 +66,27 @@ def start(notebook: Notebook, args: Namespace, body: str | None) -> Sandbox:
 def _declare_stop(parser: Parser) -> None:
     parser.add_argument("sandbox", metavar="SANDBOX", nargs="?", help="which one; default: the one started last")
     parser.add_argument("-a", "--all", action="store_true", help="all of them")
+    takes_sandbox(parser, "the same")
     puts_result(parser, "the report of the last sync")
 
 
 def stop(notebook: Notebook, args: Namespace, body: str | None) -> Done | None:
     """Save what is in a sandbox, and end it."""
-    if args.all and args.sandbox:
+    name = _name(args, "stop")
+    if args.all and name:
         raise UsageError("%sandbox stop: a SANDBOX and --all\nName one, or take all.")
-    boxes = notebook.sandboxes.open if args.all else [notebook.sandboxes.find(args.sandbox)]
+    boxes = notebook.sandboxes.open if args.all else [notebook.sandboxes.find(name)]
     for box in boxes:
         _sync(notebook, args, box, box.stop)
     names = ", ".join(box.name for box in boxes) or "none"
     return None if args.silent else Done(len(boxes), f"Stopped: {names}.")
+
+
+def _name(args: Namespace, command: str) -> str | None:
+    """The sandbox that the line names, as its argument or as all other commands do, with --name."""
+    if args.sandbox and args.name:
+        raise UsageError(f"%sandbox {command}: a name and --name\nName one sandbox.")
+    return args.sandbox or args.name
 
 
 # -- what there is -----------------------------------------------------------------------------------
@@ -99,21 +111,24 @@ def _declare_ls(parser: Parser) -> None:
 
 def ls(notebook: Notebook, args: Namespace, body: str | None) -> Records[SessionRow]:
     """The sandboxes of this notebook, and the sessions of others on the same database, newest first."""
+    from memkernel.runtime import Home
+
     here = {box.id: box for box in notebook.sandboxes.open}
     statuses: tuple[SessionStatus, ...] | None = None if args.all else ("running", "idle", "rescheduling")
     most = args.limit or _SESSIONS
     page = notebook.connection.database.sessions.list(statuses=statuses, limit=min(most, 100))
-    rows = Records([_session_row(record, here) for record in page.data], kind=SessionRow)
-    if not rows:
-        print("No sandbox is running: `%sandbox start`, or a `%%sandbox` cell, starts one.")
-    elif page.next_page is not None:
+    home = Home.of(notebook.connection.settings.home)
+    rows = Records([_session_row(record, here, home) for record in page.data], kind=SessionRow, empty=_NONE)
+    if page.next_page is not None:
         print(f"The newest {len(rows)} are shown; -n N shows more.")
     return rows
 
 
-def _session_row(record: SessionRecord, here: dict[str, Sandbox]) -> SessionRow:
+def _session_row(record: SessionRecord, here: dict[str, Sandbox], home: Home) -> SessionRow:
+    from memkernel.runtime import whereabouts
+
     box = here.get(record.id)
-    state = box.status().state if box else "elsewhere" if record.status != "terminated" else "ended"
+    state = box.status().state if box else "ended" if record.status == "terminated" else whereabouts(record, home)
     stores = ", ".join(each.slug + (" (ro)" if each.access == "read_only" else "") for each in record.resources)
     return SessionRow(box.name if box else "", state, stores, record.created_at, record.id)
 
@@ -126,7 +141,7 @@ def _declare_one(parser: Parser) -> None:
 def status(notebook: Notebook, args: Namespace, body: str | None) -> Facts | None:
     """How a sandbox stands."""
     if args.name is None and notebook.sandboxes.current is None:
-        print("No sandbox is running: `%sandbox start`, or a `%%sandbox` cell, starts one.")
+        print(_NONE)
         return None
     box = notebook.sandboxes.find(args.name)
     now = box.status()

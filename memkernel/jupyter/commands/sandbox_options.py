@@ -23,9 +23,9 @@ POLICIES: Final = ("error", "merge")
 _MAKING: Final = ("backend", "image", "network", "memory", "cpus", "pids")
 
 
-def takes_sandbox(parser: Parser) -> None:
+def takes_sandbox(parser: Parser, what: str = "which sandbox; default: the one started last") -> None:
     """--name SANDBOX."""
-    parser.add_argument("--name", metavar="SANDBOX", help="which sandbox; default: the one started last")
+    parser.add_argument("--name", metavar="SANDBOX", help=what)
 
 
 def takes_policy(parser: Parser, default: str) -> None:
@@ -92,10 +92,10 @@ def started(notebook: Notebook, name: str | None, ask: Ask, *, silent: bool = Fa
     try:
         box = notebook.sandboxes.start(name, ask, progress)
     except KeyboardInterrupt:
-        progress.stop()
+        progress.end("The start was interrupted")
         raise SandboxError("the start was interrupted", hint="No sandbox was started.") from None
     except MemkernelError:
-        progress.stop()
+        progress.end("The start failed")
         raise
     progress.end("The image is ready")
     for earlier in box.recovered:
