@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -34,6 +35,9 @@ _BUILDERS_OWN: Final = ("--->", "Removing intermediate container", "Step ")
 _STEP: Final = re.compile(r"Step (\d+)/(\d+)")
 _ARCHITECTURES: Final[Mapping[str, str]] = {"amd64": "x86_64", "arm64": "aarch64"}
 _DOWNLOAD_S: Final = 600.0
+
+LOOK_S: Final = 60.0
+"""How long the python3 of a person's own image may take to say what it is."""
 
 _WITH_PACKAGES: Final = """\
 ARG BASE_IMAGE
@@ -165,15 +169,18 @@ class Images:
     def _said(self, body: Mapping[str, Any]) -> str:
         """What the command of a container says until its end; why it could not be started."""
         container = self._engine.create(body, walls.names("look"))
+        timer = threading.Timer(LOOK_S, self._engine.kill, [container])
         try:
             self._engine.start(container)
+            timer.start()
             self._engine.wait(container)
-            return self._engine.logs(container)
+            return self._engine.logs(container) or ("" if timer.is_alive() else f"no answer in {LOOK_S:g} seconds")
         except EngineError as error:
             if not str(error).startswith(NO_PROGRAM):
                 raise
             return str(error)
         finally:
+            timer.cancel()
             self._engine.remove(container)
 
     # -- the shipped one, and packages ---------------------------------------------------------------

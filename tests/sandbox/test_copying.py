@@ -247,6 +247,7 @@ def test_a_stream_that_brings_too_much_is_stopped(tmp_path: Path) -> None:
         entry(FILE, b"elsewhere", b"x") + entry(END, b""),
         entry(9, b"") + entry(END, b""),
         struct.pack(">BH", FILE, 0) + struct.pack(">I", 1 << 30),
+        entry(FOLDER, b"") + entry(4, b"x" * 5_000) + entry(END, b""),
     ],
 )
 def test_a_broken_stream_is_an_error(tmp_path: Path, data: bytes) -> None:

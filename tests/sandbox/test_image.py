@@ -188,6 +188,16 @@ def test_an_image_with_a_broken_python_is_refused(docker_engine: Engine, make_im
     assert "python3 cannot be run in it (broken)" in str(error)
 
 
+def test_an_image_whose_python_never_answers_is_refused(
+    docker_engine: Engine, make_image: MakeImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memkernel.sandbox.image.LOOK_S", 2.0)
+    python = "/usr/local/bin/python3"
+    script = rf"printf '#!/bin/sh\nwhile :; do /bin/sleep 1; done' > {python}; chmod +x {python}"
+    error = refused(docker_engine, make_image(f"RUN {script}", "ENV PATH=/usr/local/bin"))
+    assert "python3 cannot be run in it (no answer in 2 seconds)" in str(error)
+
+
 def test_an_image_that_is_nowhere_is_refused(docker_engine: Engine) -> None:
     refused(docker_engine, "memkernel-tests.invalid/no-such:1")
 
