@@ -46,7 +46,7 @@ _REQUIREMENT: Final = re.compile(
     r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9._, -]*\])?"
     r"(?: ?(?:===|~=|==|!=|<=|>=|<|>) ?[A-Za-z0-9.*+!_-]+(?: ?, ?(?=[~=!<>])|$)?)*"
 )
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)i?b?", re.IGNORECASE | re.ASCII)
+_SIZE: Final = re.compile(r"(\d{1,18}(?:\.\d{1,9})?) ?([kmgt]?)i?b?", re.IGNORECASE | re.ASCII)
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 

@@ -41,7 +41,9 @@ def test_a_size_is_read_as_docker_reads_it(text: str | int, size: int) -> None:
     assert walls.parse_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "m", "-1", "512x", "1e9", "0x10", "1,5g", "１m", "1 2", "nan", "5mm"])
+@pytest.mark.parametrize(
+    "text", ["", "m", "-1", "512x", "1e9", "0x10", "1,5g", "１m", "1 2", "nan", "5mm", "9" * 400, "1." + "9" * 400]
+)
 def test_what_is_no_size_is_refused_by_name(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^memory=.* is no size"):
         walls.parse_bytes(text, "memory")
