@@ -52,7 +52,7 @@ def description(value: object) -> str:
 
 
 def metadata(value: object) -> dict[str, str]:
-    """A store's metadata: at most 16 pairs of strings."""
+    """The metadata of a store or session: at most 16 pairs of strings."""
     pairs = metadata_patch(value)
     if None in pairs.values():
         raise InvalidInputError("metadata: a value is null; values are strings")
