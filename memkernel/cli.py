@@ -112,9 +112,9 @@ def _look_at(dsn: str) -> cluster.Finding:
 def _sandboxes(settings: Settings) -> cluster.Finding:
     """Whether a Docker engine answers. Without one there is `--backend local`: nothing is in the way."""
     try:
-        from memkernel.runtime.backends import engine_of
+        from memkernel.sandbox.engine import find_engine
 
-        with closing(engine_of(settings)) as engine:
+        with closing(find_engine(settings)) as engine:
             limits = f"; it does not limit {', '.join(engine.info.unlimited)}" if engine.info.unlimited else ""
             text = f"Docker {engine.info.version}, {engine.info.kind}, at {engine.address}{limits}"
             return cluster.Finding("sandbox", "warning" if limits else "ok", text)
@@ -181,8 +181,7 @@ def _session_ls(_: argparse.Namespace) -> int:
     with _connected(settings) as (database, _line):
         found = runtime.unended_sessions(database, runtime.Home.of(settings.home))
     for record, state in found:
-        stores = ", ".join(f"{one.slug} ({'ro' if one.access == 'read_only' else 'rw'})" for one in record.resources)
-        print(f"{record.id}  {record.title or '-'}  {stores}  {state}")
+        print(f"{record.id}  {record.title or '-'}  {runtime.stores_of(record)}  {state}")
     if not found:
         print("No session is open.")
     return 0

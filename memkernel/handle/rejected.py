@@ -141,9 +141,8 @@ def _(record: RejectedChange) -> Mapping[str, object]:
 
 def rejected_changes(folder: RejectedFolder, stores: Sequence[Store]) -> Records[RejectedChange]:
     """What was put aside of these stores, oldest first; by whichever sandbox of this machine."""
-    known = {store.id: store for store in stores}
-    found = (record for record in folder.list() if record.memory_store_id in known)
-    return Records((_change(record, known[record.memory_store_id], folder) for record in found), kind=RejectedChange)
+    changes = [_change(record, store, folder) for store in stores for record in folder.list(memory_store_id=store.id)]
+    return Records(sorted(changes, key=lambda change: (change.at, change.path)), kind=RejectedChange)
 
 
 def settle(changes: Sequence[RejectedChange], path: str, how: How) -> str | None:

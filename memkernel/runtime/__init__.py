@@ -9,7 +9,7 @@ from memkernel.errors import SandboxError
 if sys.platform == "win32":
     raise SandboxError("sandboxes need Linux or macOS", hint="Use the Windows Subsystem for Linux.")
 
-from memkernel.runtime.ending import end_session, unended_sessions, whereabouts
+from memkernel.runtime.ending import end_session, stores_of, unended_sessions, whereabouts
 from memkernel.runtime.folders import dead_sessions, unreadable_sessions
 from memkernel.runtime.homes import Home
 from memkernel.runtime.recovery import Recovered, recover
@@ -29,6 +29,7 @@ __all__ = [
     "recover",
     "recover_before",
     "start",
+    "stores_of",
     "unended_sessions",
     "unreadable_sessions",
     "whereabouts",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memkernel.models import Settings
 from memkernel.runtime.request import SandboxRequest
 from memkernel.sandbox.base import Mount, SandboxBackend, SandboxSpec
-from memkernel.sandbox.engine import Engine, find_engine
+from memkernel.sandbox.engine import find_engine
 
 
 class Provider:
@@ -46,13 +46,3 @@ class Provider:
         """Close the connections to the engine."""
         if self._engine is not None:
             self._engine.close()
-
-
-def engine_of(settings: Settings) -> Engine:
-    """The Docker engine that the environment names, or the usual one; the caller closes it.
-
-    Raises:
-        EngineNotFoundError: none answers.
-        EngineError: one does, and cannot be used.
-    """
-    return find_engine(settings)

@@ -28,6 +28,11 @@ def whereabouts(record: SessionRecord, home: Home) -> str:
     return f"on {host}" if host and host != folders.host_name() else "has no sandbox here"
 
 
+def stores_of(record: SessionRecord) -> str:
+    """The stores of a session, in a few words: `team-notes, handbook (ro)`"""
+    return ", ".join(each.slug + (" (ro)" if each.access == "read_only" else "") for each in record.resources)
+
+
 def end_session(
     database: Database, database_line: str, settings: Settings, home: Home, session_id: str, *, force: bool
 ) -> Recovered:

@@ -11,10 +11,10 @@ from typing import Final
 from memkernel.errors import MemkernelError, SessionNotFoundError
 from memkernel.models import SessionRecord, Settings, StoreReport, SyncReport
 from memkernel.runtime import folders, reports
-from memkernel.runtime.backends import engine_of
 from memkernel.runtime.folders import SessionFolder
 from memkernel.runtime.homes import Home
 from memkernel.runtime.salvage import put_back, salvage
+from memkernel.sandbox.engine import find_engine
 from memkernel.store import Database
 from memkernel.sync.engine import MountSync, SessionOverError
 from memkernel.sync.rejected import RejectedFolder
@@ -145,5 +145,5 @@ def remove_containers(settings: Settings, home: Home) -> None:
     """The containers of this installation's dead sessions; where no engine answers, none of them runs."""
     from memkernel.sandbox.sweep import sweep
 
-    with suppress(MemkernelError), closing(engine_of(settings)) as engine:
+    with suppress(MemkernelError), closing(find_engine(settings)) as engine:
         sweep(engine, home.installation_id(), lambda session_id: folders.is_alive(home, session_id))

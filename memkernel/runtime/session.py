@@ -339,12 +339,15 @@ class RunningSession:
         return report
 
     def _break_off(self) -> None:
-        """End the cell that another thread runs; its write-back follows."""
-        with suppress(MemkernelError):
-            self.backend.interrupt()
+        """End the cell that another thread runs; its write-back follows. An interrupt may get stuck."""
+        threading.Thread(target=self._interrupt_quietly, name="memkernel-interrupt", daemon=True).start()
         with self._turns.turn_if_free(_INTERRUPT_S) as free:
             if not free:
                 self.backend.stop()
+
+    def _interrupt_quietly(self) -> None:
+        with suppress(MemkernelError):
+            self.backend.interrupt()
 
     def _end(self) -> SyncReport:
         if self._closed:

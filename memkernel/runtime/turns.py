@@ -35,13 +35,13 @@ class Turns:
     @contextmanager
     def turn_if_free(self, patience_s: float = 0.0) -> Generator[bool]:
         """Hold the lock if it is free now, or within the time; whether it is held."""
-        taken = self._lock.acquire(timeout=patience_s) if patience_s > 0 else self._lock.acquire(blocking=False)
-        if not taken:
-            yield False
-            return
-        self._holder = threading.get_ident()
-        try:
-            yield True
+        taken = False
+        try:  # from here on: an interrupt after the lock was taken lets go of it
+            taken = self._lock.acquire(timeout=patience_s) if patience_s > 0 else self._lock.acquire(blocking=False)
+            if taken:
+                self._holder = threading.get_ident()
+            yield taken
         finally:
-            self._holder = None
-            self._lock.release()
+            if taken:
+                self._holder = None
+                self._lock.release()

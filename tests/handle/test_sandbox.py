@@ -282,6 +282,22 @@ def test_a_keyboard_interrupt_at_any_moment_of_the_start_leaves_nothing(notes: m
     assert texts(notes) == {"/a.md": "kept"}
 
 
+def test_a_stop_does_not_wait_for_an_interrupt_that_is_stuck(
+    local: Sandbox, notes: mk.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = threading.Event()
+    monkeypatch.setattr(local._running().backend, "interrupt", never.wait)  # pyright: ignore[reportPrivateUsage]  # as behind a pipe that is full
+    begun = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        cell = f"open('{MOUNT}/a.md', 'w').write('a')\nprint('begun', flush=True)\nimport time\ntime.sleep(60)"
+        running = pool.submit(local.run, cell, on_output=lambda _: begun.set())
+        assert begun.wait(20)
+        local.stop()
+        assert isinstance(running.exception(), errors.SandboxClosedError)
+    never.set()
+    assert texts(notes) == {"/a.md": "a"}
+
+
 def test_a_stop_from_another_thread_ends_the_cell_and_saves_it(box: Sandbox, notes: mk.Store) -> None:
     with ThreadPoolExecutor(1) as pool:
         cell = pool.submit(box.run, f"open('{MOUNT}/a.md', 'w').write('draft')\nimport time\ntime.sleep(60)")

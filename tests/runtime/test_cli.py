@@ -53,7 +53,7 @@ def test_sessions_are_listed_with_where_they_run(
     )
     assert cli.main(["session", "ls"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"{elsewhere.id}  -  team-notes (rw)  on another-machine",
+        f"{elsewhere.id}  -  team-notes  on another-machine",
         f"{box.id}  mine  team-notes (ro)  runs in process {os.getpid()}",
     ]
     assert read(notes.connection) == "draft\n"  # the first start has ended the dead one

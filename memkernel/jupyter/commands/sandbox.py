@@ -125,12 +125,11 @@ def ls(notebook: Notebook, args: Namespace, body: str | None) -> Records[Session
 
 
 def _session_row(record: SessionRecord, here: dict[str, Sandbox], home: Home) -> SessionRow:
-    from memkernel.runtime import whereabouts
+    from memkernel.runtime import stores_of, whereabouts
 
     box = here.get(record.id)
     state = box.status().state if box else "ended" if record.status == "terminated" else whereabouts(record, home)
-    stores = ", ".join(each.slug + (" (ro)" if each.access == "read_only" else "") for each in record.resources)
-    return SessionRow(box.name if box else "", state, stores, record.created_at, record.id)
+    return SessionRow(box.name if box else "", state, stores_of(record), record.created_at, record.id)
 
 
 def _declare_one(parser: Parser) -> None:
