@@ -77,10 +77,12 @@ def _lives(pid: str) -> bool:
 
 
 def unended(database: Database) -> Iterator[SessionRecord]:
-    """All sessions that have not ended, newest first."""
+    """All sessions that have not ended, newest first; archived ones hold their stores, too."""
     page = None
     while True:
-        some = database.sessions.list(statuses=["idle", "running", "rescheduling"], limit=_PAGE, page=page)
+        some = database.sessions.list(
+            statuses=["idle", "running", "rescheduling"], include_archived=True, limit=_PAGE, page=page
+        )
         yield from some.data
         page = some.next_page
         if page is None:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -14,8 +15,9 @@ import pytest
 
 import memkernel as mk
 from memkernel import runtime
-from memkernel.models import Actor
+from memkernel.models import Actor, AttachmentParams
 from memkernel.runtime import Home, Recovered, homes, leaving
+from memkernel.runtime.recovery import owner_of_session
 from memkernel.sandbox.engine import Engine
 from tests.fix_sandbox import MakeBox
 from tests.runtime.conftest import Launch
@@ -161,6 +163,22 @@ def test_f259_a_baseline_of_another_format_is_not_touched_and_the_mount_is_kept(
     (ended,) = recover(notes, sandbox_home)
     assert ended.trouble == ""
     assert texts(notes) == {"/a.md": "draft"}
+
+
+@pytest.mark.parametrize("is_archived", [False, True])
+def test_a_session_that_has_no_folder_and_no_process_is_ended_and_lets_go_of_its_store(
+    notes: mk.Store, sandbox_home: Path, *, is_archived: bool
+) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    owner = owner_of_session(Home(sandbox_home).installation_id()) | {"pid": str(ended.pid)}
+    sessions = notes.connection.database.sessions
+    session = sessions.create([AttachmentParams(notes.id)], metadata=owner).id
+    if is_archived:
+        sessions.archive(session)
+    recover(notes, sandbox_home)
+    assert sessions.retrieve(session).status == "terminated"
+    notes.drop()
 
 
 def test_a_memory_file_system_that_was_emptied_is_no_deletion(
