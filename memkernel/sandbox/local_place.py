@@ -13,6 +13,7 @@ import os
 import resource
 import secrets
 import select
+import signal
 import site
 import socket
 import subprocess
@@ -159,10 +160,12 @@ class LocalPlace(Place):
             if self._channel is not None:
                 self._channel.close()
                 self._channel = None
-            if self._process is not None and not self._ended.wait(_END_S):
-                process_tree.kill(self._process.pid)
-                self._process.kill()
-                self._ended.wait(_END_S)
+            if self._process is not None:
+                self._process.send_signal(signal.SIGCONT)  # where the code has stopped it, it has an end to see
+                if not self._ended.wait(_END_S):
+                    process_tree.kill(self._process.pid)
+                    self._process.kill()
+                    self._ended.wait(_END_S)
             self._process = None
 
     def remove(self) -> None:

@@ -271,7 +271,7 @@ def test_a_time_out_interrupts_and_the_state_stays(box: KernelSandbox) -> None:
 
 def test_a_cell_that_ignores_its_time_out_costs_the_kernel_and_it_is_said(box: KernelSandbox) -> None:
     run(box, "kept = 5")
-    with within(10):
+    with within(20):
         result = run(
             box,
             "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(0.1)",
@@ -284,7 +284,7 @@ def test_a_cell_that_ignores_its_time_out_costs_the_kernel_and_it_is_said(box: K
 
 def test_code_that_holds_the_interpreter_is_ended_too(box: KernelSandbox) -> None:
     """A regular expression that never ends, in C: no signal handler runs, and no message is answered."""
-    with within(10):
+    with within(20):
         result = run(box, "import re\nre.match('(a+)+$', 'a' * 60 + 'b')", timeout_s=0.3)
     assert result.status == "timeout"
     assert run(box, "1").result == "1"
@@ -324,7 +324,7 @@ time.sleep(60)
 
 
 def test_a_stopped_helper_does_not_keep_a_time_out(box: KernelSandbox) -> None:
-    with within(15):
+    with within(20):
         assert run(box, STOP_THE_HELPER, timeout_s=1).status == "timeout"
     assert run(box, "1").result == "1"
 
@@ -375,7 +375,7 @@ def test_a_second_interrupt_ends_a_cell_that_ignores_the_first(box: KernelSandbo
     timers = [threading.Timer(delay, box.interrupt) for delay in (0.4, 1.0)]
     for timer in timers:
         timer.start()
-    with within(8):
+    with within(20):
         result = run(
             box, "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(0.1)"
         )
@@ -495,7 +495,7 @@ def test_a_cell_whose_idle_never_comes_ends(box: KernelSandbox) -> None:
 
 
 def test_a_cell_that_says_nothing_at_all_is_ended_by_its_time_out(box: KernelSandbox) -> None:
-    with within(8):
+    with within(20):
         result = run(box, FORGE + "kernel.session.send = lambda *a, **k: None", timeout_s=1)
     assert result.status == "timeout"
     assert "state is lost" in result.notes[0]

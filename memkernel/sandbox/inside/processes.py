@@ -98,18 +98,37 @@ def send_signal(pid: int, number: int) -> None:
 
 
 def kill_all(which: Callable[[Processes], Iterable[int]]) -> int:
-    """Kill what `which` picks, again and again until it picks nothing more; how many those were."""
+    """Kill what `which` picks, again and again until it picks nothing more; how many those were.
+
+    All are stopped before the first is killed: a script must not go on because what it waited for has ended.
+    """
     killed: Set[int] = set()
     for _ in range(_ROUNDS):
-        chosen = set(which(all_processes()))
+        chosen = _stopped(which)
         if not chosen:
             break
-        for pid in chosen:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        _send(signal.SIGKILL, chosen)
         killed |= chosen
         time.sleep(_ROUND_S)
     return len(killed)
+
+
+def _stopped(which: Callable[[Processes], Iterable[int]]) -> Set[int]:
+    """What `which` picks, and what that had still started when it was stopped."""
+    found: Set[int] = set()
+    for _ in range(_ROUNDS):
+        new = set(which(all_processes())) - found
+        if not new:
+            break
+        _send(signal.SIGSTOP, new)
+        found |= new
+    return found
+
+
+def _send(number: int, pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            os.kill(pid, number)
 
 
 def refused_starts() -> int:
