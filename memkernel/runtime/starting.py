@@ -20,7 +20,7 @@ from memkernel.runtime.homes import Home
 from memkernel.runtime.recovery import Recovered, owner_of_session, recover
 from memkernel.runtime.request import SandboxRequest
 from memkernel.runtime.session import RunningSession
-from memkernel.sandbox.base import Mount
+from memkernel.sandbox.base import Mount, SandboxBackend
 from memkernel.store import Database
 from memkernel.sync.engine import MountSync
 from memkernel.sync.rejected import RejectedFolder
@@ -157,7 +157,6 @@ def _on_disk(
     data: Path,
     progress: Progress,
 ) -> RunningSession:
-    rejected = RejectedFolder.of(where.home.directory)
     with ExitStack() as undo:
         note = Note(
             record.id,
@@ -174,16 +173,7 @@ def _on_disk(
         installation = where.home.installation_id()
         backend = provider.make(session_id=record.id, installation_id=installation, mounts=mounts)
         folder.rewrite(replace(note, owner=backend.owner))
-        places = [folder.make_mount(attachment.slug, backend.owner) for attachment in record.resources]
-        enforced = backend.enforces_read_only  # of folders that are there: how they can be mounted may depend on them
-        filled: list[tuple[Attachment, MountSync]] = []
-        for attachment, place in zip(record.resources, places, strict=True):
-            mount = MountSync(
-                where.database, record.id, attachment, place, rejected, owner=backend.owner, enforced=enforced
-            )
-            undo.callback(mount.close)
-            filled.append((attachment, mount))
-            _fill(attachment, mount)
+        filled = _filled_mounts(where, record, folder, backend, undo)
         undo.callback(backend.stop)
         backend.check()
         backend.start(progress)
@@ -195,9 +185,25 @@ def _on_disk(
             folder=folder,
             backend=backend,
             mounts=filled,
-            rejected=rejected,
+            rejected=RejectedFolder.of(where.home.directory),
             provider=provider,
         )
+
+
+def _filled_mounts(
+    where: Where, record: SessionRecord, folder: SessionFolder, backend: SandboxBackend, undo: ExitStack
+) -> list[tuple[Attachment, MountSync]]:
+    """The mounts, each up to its store; `undo` closes them."""
+    owner, rejected = backend.owner, RejectedFolder.of(where.home.directory)
+    places = [folder.make_mount(attachment.slug, owner) for attachment in record.resources]
+    enforced = backend.enforces_read_only  # asked now that they are there: how they can be mounted may depend on them
+    filled: list[tuple[Attachment, MountSync]] = []
+    for attachment, place in zip(record.resources, places, strict=True):
+        mount = MountSync(where.database, record.id, attachment, place, rejected, owner=owner, enforced=enforced)
+        undo.callback(mount.close)
+        filled.append((attachment, mount))
+        _fill(attachment, mount)
+    return filled
 
 
 def _mount(folder: SessionFolder, attachment: Attachment) -> Mount:
