@@ -154,9 +154,10 @@ class Outputs:
         name, value = clean(content.get("ename", ""))[:_ERROR], clean(content.get("evalue", ""))
         error: Output = {"output_type": "error", "ename": name, "evalue": value, "traceback": traceback}
         self._clear_if_due()
-        if self.error is None and size(error) > self._limit - self._size:
-            self._beyond += size(error)
-            error |= {"evalue": value[:_ERROR], "traceback": []}  # that it failed has to be seen
+        if self.error is None:  # that it failed has to be seen
+            if size(error) > self._limit - self._size:
+                self._beyond += size(error)
+                error |= {"evalue": value[:_ERROR], "traceback": []}
             self._put(error, size(error))
         elif not self._keep(error, size(error)):
             return None

@@ -41,25 +41,43 @@ class Relay:
         self._handlers: dict[int, Handler] = {}
         self._numbers = count(1)
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._read, name="memkernel-relay", daemon=True)
-        self._thread.start()
+        self._unsent: SimpleQueue[bytes | None] = SimpleQueue()
+        self._threads = (
+            threading.Thread(target=self._read, name="memkernel-relay", daemon=True),
+            threading.Thread(target=self._send, name="memkernel-relay-out", daemon=True),
+        )
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
         """Give the lease back: all that runs in the place ends."""
-        self._channel.close()
-        if threading.current_thread() is not self._thread:
-            self._thread.join(5)
+        self._close_channel()
+        for thread in self._threads:
+            if threading.current_thread() is not thread:
+                thread.join(5)
 
     def write(self, data: bytes) -> None:
-        """Send frames.
+        """Send frames; a thread of its own does, so that neither a helper that reads nothing nor an interrupt can
+        hold a caller or cut a frame.
 
         Raises:
             RelayClosedError: the channel has closed.
         """
-        try:
-            self._channel.write(data)
-        except (OSError, ValueError) as error:
-            raise RelayClosedError(SILENT) from error
+        if self._closed.is_set():
+            raise RelayClosedError(SILENT)
+        self._unsent.put(data)
+
+    def _send(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while (data := self._unsent.get()) is not None:
+                self._channel.write(data)
+        self._close_channel()
+
+    def _close_channel(self) -> None:
+        self._closed.set()
+        self._unsent.put(None)
+        with contextlib.suppress(OSError):
+            self._channel.close()
 
     def stream(self, name: str, receive: Callable[[bytes], None]) -> int:
         """A stream to a socket of the kernel, which may still come: its number. `receive` is handed what comes."""
@@ -146,8 +164,7 @@ class Relay:
             if not self._deliver(received):
                 reason = GARBAGE
                 break
-        with contextlib.suppress(OSError):
-            self._channel.close()
+        self._close_channel()
         self._ended(reason)
 
     def _next(self) -> bytes:

@@ -329,6 +329,42 @@ def test_a_stopped_helper_does_not_keep_a_time_out(box: KernelSandbox) -> None:
     assert run(box, "1").result == "1"
 
 
+STOP_THE_HELPER_SOON = f"import threading\nthreading.Timer(0.3, exec, [{STOP_THE_HELPER!r}, {{}}]).start()"
+
+
+def test_a_stopped_helper_that_reads_nothing_does_not_keep_a_time_out(box: KernelSandbox) -> None:
+    run(box, STOP_THE_HELPER_SOON)
+    time.sleep(1)
+    with within(20):
+        result = run(box, f"x = {'1' * 8_000_000!r}", timeout_s=1)
+    assert result.status == "timeout"
+    assert "state is lost" in result.notes[0]
+    assert run(box, "1").result == "1"
+
+
+def test_a_stopped_helper_that_reads_nothing_does_not_keep_a_stop(make: Make) -> None:
+    box = make(SPEC)
+    box.start()
+    box.run(STOP_THE_HELPER_SOON)
+    time.sleep(1)
+    errors: list[BaseException] = []
+
+    def script() -> None:
+        try:
+            box.bash(f": {'1' * 8_000_000}")
+        except SandboxError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=script)
+    thread.start()
+    time.sleep(0.5)
+    with within(10):
+        box.interrupt()
+        box.stop()
+        thread.join()
+    assert isinstance(errors[0], SandboxClosedError)
+
+
 def test_what_is_no_text_is_refused(box: KernelSandbox) -> None:
     for wrong in (5, None, b"1", ["1"], "\ud800"):
         for call in (box.run, box.bash):
