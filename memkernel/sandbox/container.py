@@ -16,6 +16,7 @@ from memkernel.sandbox.base import Exit, Place, SandboxSpec
 from memkernel.sandbox.channel import ExecChannel
 from memkernel.sandbox.engine import Engine
 from memkernel.sandbox.inside import CONNECTION, helper_argv, kernel_argv
+from memkernel.sandbox.output import clean
 
 _LOG_LINES: Final = 100
 _THAWS: Final = 20  # an engine under load refuses now and then, and what stays frozen hangs for ever
@@ -91,7 +92,7 @@ class ContainerPlace(Place):
             if not self._probed:  # a new kernel of the same sandbox has the same mounts
                 probe.check(self.execute, self._spec.mounts, self._who)
         except SandboxClosedError as error:
-            said = self.logs().strip().rpartition("\n")[2] or self._exit.detail
+            said = clean(self.logs().strip().rpartition("\n")[2]) or self._exit.detail
             raise EngineError(f"the sandbox's container ended at once: {said}") from error
         self._probed = True
         return self._channel

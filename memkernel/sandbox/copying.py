@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from memkernel.errors import InvalidInputError
 from memkernel.sandbox.base import HOME, SandboxLimits
 from memkernel.sandbox.inside import copying as stream
+from memkernel.sandbox.output import clean
 
 _MOST_ENTRIES: Final = 100_000
 _ANSWER: Final = 4096  # bytes
@@ -102,7 +103,12 @@ def get(execute: Execute, source: str, target: Path, limits: SandboxLimits) -> t
         raise InvalidInputError(f"{final} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return tuple(left_out)
+    return tuple(map(_printable, left_out))
+
+
+def _printable(name: str) -> str:
+    """A name that the sandbox chose, as a terminal can be given it."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in name)
 
 
 def _received(command: Command, target: str, most: int, source: str) -> list[str]:
@@ -130,7 +136,7 @@ def _argv(*arguments: str) -> list[str]:
 
 def _said(command: Command) -> str:
     lines = command.stderr_tail.strip().splitlines()
-    return lines[-1] if lines else "it ended too early"
+    return clean(lines[-1]) if lines else "it ended too early"
 
 
 class _Reader:
@@ -184,4 +190,4 @@ class _Answer:
     @property
     def said(self) -> str:
         """The answer as a sentence."""
-        return self._answer.decode(errors="replace").strip()
+        return clean(self._answer.decode(errors="replace").strip())

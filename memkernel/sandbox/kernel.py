@@ -26,7 +26,7 @@ from memkernel.sandbox.base import (
 )
 from memkernel.sandbox.follow import Followed, Follower
 from memkernel.sandbox.life import Life, how, raise_if_lost
-from memkernel.sandbox.output import Outputs
+from memkernel.sandbox.output import Outputs, clean
 from memkernel.sandbox.relay import RelayClosedError
 from memkernel.sandbox.verdict import judge
 from memkernel.sandbox.work import Cell, Command, Work, bash_argv
@@ -103,7 +103,7 @@ class KernelSandbox(SandboxBackend):
 
     def _make_ready(self, life: Life, place: Place) -> None:
         if not life.wait_until_ready(READY_S):
-            logs = place.logs().strip().rpartition("\n")[2]
+            logs = clean(place.logs().strip().rpartition("\n")[2])
             why = life.exit.detail if life.exit is not None and life.exit.detail else logs
             raise SandboxError(f"the sandbox's kernel did not start{f': {why}' if why else ''}")
 
@@ -145,7 +145,7 @@ class KernelSandbox(SandboxBackend):
         if self._place is None:
             return ""
         exit = self._life.exit if self._life is not None else None
-        said = self._place.logs().rstrip("\n")
+        said = clean(self._place.logs().rstrip("\n"))
         return said if exit is None else f"{said}\n{how(exit)}".lstrip("\n")
 
     @contextmanager

@@ -417,6 +417,17 @@ def test_a_flood_of_the_kernels_own_stderr_leaves_a_small_log(small: DockerSandb
         assert sum(one.stat().st_size for one in path.parent.glob("*.log*")) < 2 * MEBIBYTE
 
 
+def test_no_escape_sequence_leaves_by_the_log_or_by_a_name(small: DockerSandbox, tmp_path: Path) -> None:
+    sequence = "\x1b]52;c;eA==\x07"
+    assert (
+        small.bash(f"printf '%s\\n' '{sequence}' > /proc/1/fd/2; mkdir ~/d; ln -s x ~/d/$'{sequence}\n'").status == "ok"
+    )
+    assert "52;c" in small.logs()
+    assert "\x1b" not in small.logs()
+    [name] = small.get("d", tmp_path / "d")
+    assert name.isprintable()
+
+
 def test_a_spinning_child_does_not_keep_the_sandbox_from_ending(small: DockerSandbox) -> None:
     small.bash("(trap '' TERM INT HUP; while :; do :; done) >/dev/null 2>&1 &")
     began = time.monotonic()
