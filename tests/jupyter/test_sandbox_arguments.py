@@ -141,7 +141,7 @@ RUNNING = Ask(
         (Ask(stores(notes="read_write", rules="read_only")), ""),
         (Ask(stores(rules="read_only", notes="read_write"), {"backend": "docker", "network": "none"}), ""),
         (Ask(options={"memory": "1g", "cpus": 2.0, "pids": 256}), ""),
-        (Ask(stores(notes="read_write")), "with notes, rules (read-only) and not with notes"),
+        (Ask(stores(notes="read_write")), "with notes (writable), rules (read-only) and not with notes (writable)"),
         (Ask(stores(notes="read_only", rules="read_only")), "not with notes (read-only), rules (read-only)"),
         (Ask(options={"memory": "2g"}), "but not with memory 2g"),
         (Ask(options={"backend": "local"}), "but not with backend local"),
