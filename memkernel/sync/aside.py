@@ -7,6 +7,7 @@ one is nobody's text. After a crash `leftovers` finds all that was there.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Container, Iterable, Iterator
@@ -20,6 +21,7 @@ from memkernel.sync.reading import Stamp, Unreadable, may_be_held, read_file, st
 KEPT_BYTES: Final = 64 << 20
 """Of a file that is larger, no content is handed out."""
 
+_NO_FILE: Final = (errno.ENOENT, errno.ELOOP, errno.ENXIO)  # discarded, a link, a socket
 _TRIES: Final = 20
 _PATH: Final = ".path"
 _PATH_BYTES: Final = 1_023  # the longest target of a link on every file system
@@ -41,11 +43,17 @@ class PutAside:
 
     @property
     def content(self) -> bytes | None:
-        """Its bytes; None where it is no file, larger than 64 MiB, or discarded."""
+        """Its bytes; None where it is no file, larger than 64 MiB, or discarded.
+
+        Raises:
+            OSError: it cannot be read now: too many open files, a lease, a faulty disk.
+        """
         try:
             fd = os.open(self.file, FILE)
-        except OSError:
-            return None
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                return None
+            raise
         with os.fdopen(fd, "rb") as opened:
             status = os.fstat(fd)
             is_kept = stat.S_ISREG(status.st_mode) and status.st_size <= KEPT_BYTES

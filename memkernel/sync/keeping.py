@@ -49,7 +49,7 @@ class Keeper:
         """Keep what was pushed out of the mount, and let go of it there.
 
         Raises:
-            OSError: the disk is full; it stays where it is.
+            OSError: the disk is full, or it cannot be read now; it stays where it is.
         """
         for aside in asides:
             content = aside.content

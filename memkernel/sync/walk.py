@@ -89,10 +89,16 @@ class Known:
         file, reason = self.files.pop(path, None), self.refused.pop(path, None)
         return file is not None or reason is not None
 
-    def forget_below(self, prefix: str) -> bool:
-        """Whether anything was known."""
-        gone = [path for path in itertools.chain(self.files, self.refused) if path.startswith(prefix)]
-        return sum(self.forget(path) for path in gone) > 0
+    def forget_below(self, prefix: str, folder: KnownFolder) -> bool:
+        """Whether anything was known. By the folder's own names: thousands of folders may ask in one pass."""
+        was_known = False
+        waiting = [(prefix, folder)]
+        while waiting:
+            above, each = waiting.pop()
+            for name in each.stamps:
+                was_known |= self.forget(above + name)
+            waiting += [(f"{above}{name}/", below) for name, below in each.folders.items()]
+        return was_known
 
     def folder_of(self, path: str) -> tuple[KnownFolder, str]:
         """The folder that a path is in, made known where it was not, and the path's last name."""
@@ -159,7 +165,7 @@ class Walk:
         """The names are kept: once it can be read again, what its listing lacks is asked for."""
         here.known.distrust()
         self.unreadable.append(here.prefix)
-        self.changed |= self._known.forget_below(here.prefix)
+        self.changed |= self._known.forget_below(here.prefix, here.known)
 
     def _look(self, here: _Looked) -> None:
         stamps = here.known.stamps
@@ -226,8 +232,8 @@ class Walk:
     def _forget_gone_folders(self, here: _Looked, folders: Container[str]) -> None:
         missing = [name for name in here.known.folders if name not in folders]
         for name in [name for name in missing if _kind(name, here.fd) != stat.S_IFDIR]:
-            del here.known.folders[name]
-            self.changed |= self._known.forget_below(f"{here.prefix}{name}/")
+            gone = here.known.folders.pop(name)
+            self.changed |= self._known.forget_below(f"{here.prefix}{name}/", gone)
 
     # -- files -----------------------------------------------------------------------------------------
 

@@ -6,8 +6,11 @@ import errno
 import itertools
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -463,3 +466,39 @@ def test_files_of_a_mount_are_the_sandboxs(mounter: Mounter) -> None:
         status = (mounted.files / place).stat()
         assert (status.st_uid, status.st_gid) == owner
         assert status.st_mode & 0o777 == (0o755 if place == "c" else 0o644)
+
+
+# -- files that cannot be opened for a moment ----------------------------------------------------------
+
+_HOLD = """
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fd = os.open(sys.argv[1], os.O_RDWR)
+fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@contextmanager
+def nobody_else_can_open(file: Path) -> Generator[None]:
+    """Who asks for the file is told to try again: so it is, too, where there are too many open files."""
+    with subprocess.Popen([sys.executable, "-c", _HOLD, str(file)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        try:
+            yield
+        finally:
+            holder.kill()
+
+
+def test_a_text_that_cannot_be_opened_for_a_moment_waits_until_it_can(mounter: Mounter) -> None:
+    mounted = mounter(*TWO)
+    mounted.write("/a.md", "mine\n")
+    mounted.remote(("/a.md", "theirs\n"))
+    with nobody_else_can_open(mounted.files / "a.md"):
+        assert mounted.mount.sync().trouble is not None
+        assert mounted.put_aside() == {}
+    mounted.sync()
+    assert mounted.put_aside() == {"/a.md": b"mine\n"}
+    assert mounted.on_disk() == mounted.in_store() == {"/a.md": b"theirs\n", "/b.md": b"beta\n"}
