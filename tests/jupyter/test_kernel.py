@@ -144,12 +144,19 @@ def test_an_error_is_two_lines_with_status_error_unless_the_traceback_is_asked_f
     assert len(kernel.run("%memory cat /unit.md").traceback) == 2
 
 
-def test_run_all_stops_at_an_error(kernel: Kernel) -> None:
-    ids = [kernel.send(cell) for cell in ("%memory cat /missing.md", "print('after')", "%memory cat --bogus", "1")]
-    replies = [kernel.reply(message_id) for message_id in ids]
-    assert [reply.status for reply in replies] == ["error", "aborted", "aborted", "aborted"]
-    ids = [kernel.send(cell) for cell in ("%memory nonsense", "print('after')")]
-    assert [kernel.reply(message_id).status for message_id in ids] == ["error", "aborted"]
+def run_all(kernel: Kernel, gate: Path, *cells: str) -> list[str]:
+    """The statuses of cells that all wait in the kernel before the first of them runs, as Run All has them."""
+    first = kernel.send(f"import os, time\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)")
+    ids = [kernel.send(cell) for cell in cells]
+    gate.touch()
+    kernel.reply(first)
+    return [kernel.reply(message_id).status for message_id in ids]
+
+
+def test_run_all_stops_at_an_error(kernel: Kernel, tmp_path: Path) -> None:
+    cells = ("%memory cat /missing.md", "print('after')", "%memory cat --bogus", "1")
+    assert run_all(kernel, tmp_path / "one", *cells) == ["error", "aborted", "aborted", "aborted"]
+    assert run_all(kernel, tmp_path / "two", "%memory nonsense", "print('after')") == ["error", "aborted"]
 
 
 def test_fault_43_after_any_cell_the_next_command_works_and_nothing_is_printed_below_it(kernel: Kernel) -> None:
