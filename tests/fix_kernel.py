@@ -217,7 +217,8 @@ def _take(message: dict[str, Any], reply: Reply) -> bool:
 
 def kernel_environment(home: Path, **more: str) -> dict[str, str]:
     """What a kernel sees of this machine: hardly anything, and an empty home."""
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV")}
+    named = ("PATH", "LANG", "TMPDIR", "VIRTUAL_ENV", "DOCKER_HOST")
+    kept = {name: value for name, value in os.environ.items() if name in named}
     return kept | {"HOME": str(home), "IPYTHONDIR": str(home / "ipython"), "PYTHONWARNINGS": "default"} | more
 
 

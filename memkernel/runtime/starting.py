@@ -56,7 +56,7 @@ class _Start:
 
     def __init__(self, request: SandboxRequest, where: Where, progress: Progress | None) -> None:
         self._request, self._where, self._progress = request, where, progress
-        self._given_up, self._over = threading.Event(), threading.Event()
+        self._begun, self._given_up, self._over = threading.Event(), threading.Event(), threading.Event()
         self._session: RunningSession | None = None
         self._error: BaseException | None = None
 
@@ -64,13 +64,17 @@ class _Start:
         """Wait for it. After an interrupt it is undone, or what it has started is stopped."""
         # In the caller's context: a notebook shows the progress in the cell that it belongs to.
         work = contextvars.copy_context().run
-        threading.Thread(target=work, args=(self._work,), name="memkernel-start", daemon=True).start()
+        thread = threading.Thread(target=work, args=(self._work,), name="memkernel-start", daemon=True)
         try:
+            thread.start()
+            self._begun.set()
             self._over.wait()
         except BaseException:
             self._given_up.set()
-            self._over.wait()
-            self._stop()
+            if self._begun.is_set():
+                self._over.wait()
+                self._stop()
+            self._begun.set()  # a thread that was started and not told to begin ends
             raise
         if self._session is None:
             assert self._error is not None
@@ -78,8 +82,10 @@ class _Start:
         return self._session
 
     def _work(self) -> None:
+        self._begun.wait()  # an interrupt may come before the thread's own start has returned
         try:
-            self._session = _start(self._request, self._where, self._tell)
+            if not self._given_up.is_set():
+                self._session = _start(self._request, self._where, self._tell)
         except BaseException as error:  # raised again where it was asked for
             self._error = error
         if self._given_up.is_set():  # a second interrupt waits for nothing

@@ -66,7 +66,8 @@ def test_an_interrupt_of_a_run_is_two_lines_whenever_it_comes(kernel: Kernel) ->
         kernel.interrupt()
         reply = kernel.reply(message_id)
         assert reply.ename in ("AgentError", "KeyboardInterrupt")
-        assert len(reply.traceback) == 2 or "time.sleep" in "".join(reply.traceback)
+        # Before and after the run it is IPython's own traceback; in the run it is ours.
+        assert len(reply.traceback) == 2 or not re.search(r"memkernel/\w+/", "".join(reply.traceback))
         assert kernel.run("print(globals()['run'].status if 'run' in globals() else 'none')").stdout != "running\n"
     assert "done" in kernel.run("%%agent --new\nWhat do you remember about units?\n").text
 

@@ -21,6 +21,7 @@ from nbconvert import HTMLExporter
 import memkernel as mk
 from memkernel import cluster
 from tests.bench.bench_load_ext import HEAVY
+from tests.cluster.homes import wait_until
 from tests.fix_kernel import Kernel, kernel_environment
 from tests.fix_postgres import PostgresServer
 
@@ -301,6 +302,7 @@ def test_fault_22_a_change_that_waits_for_a_lock_can_be_interrupted(
             "print('begun', flush=True)\nget_ipython().run_cell_magic('memory', 'put /a.md', 'two')"
         )
         kernel.wait_until(message_id, lambda reply: "begun" in reply.stdout)
+        wait_until(lambda: other.execute("SELECT FROM pg_locks WHERE NOT granted").fetchone() is not None)
         kernel.interrupt()
         reply = kernel.reply(message_id)
         assert (reply.status, reply.ename) == ("error", "KeyboardInterrupt")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -23,11 +24,13 @@ pytestmark = pytest.mark.as_root
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A store's folder; the test gives it its owner."""
-    folder = Path(os.path.realpath(tmp_path)) / "store"
-    folder.mkdir(mode=0o700)
-    return folder
+def store() -> Iterator[Path]:
+    """A store's folder, where every account can come to; the test gives it its owner."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o711)
+        folder = Path(os.path.realpath(place)) / "store"
+        folder.mkdir(mode=0o700)
+        yield folder
 
 
 def running(daemon: Daemon) -> Iterator[Daemon]:
@@ -90,8 +93,6 @@ def test_an_engine_that_dies_mid_cell_ends_the_cell_and_keeps_what_was_written(
 def test_on_a_rootless_engine_files_are_the_accounts_own_and_missing_limits_are_said(
     docker_engine: Engine, sandbox_image: str, rootless_daemon: Daemon, store: Path
 ) -> None:
-    for folder in (store, *list(store.parents)[:3]):
-        folder.chmod(0o711)
     os.chown(store, ROOTLESS_UID, ROOTLESS_UID)
     shared = store.parent / "shared"
     shared.mkdir()
