@@ -236,6 +236,8 @@ def test_a_keyboard_interrupt_in_a_cell_is_its_result(box: Sandbox, notes: mk.St
     assert texts(notes) == {"/a.md": "draft"}
 
 
+# An interrupt between the making of a connection or a listing and its `with` leaves it to the collector, which closes it.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_keyboard_interrupt_at_any_moment_loses_nothing(local: Sandbox, notes: mk.Store) -> None:
     wanted: dict[str, str] = {}
     for number in range(40):
@@ -268,6 +270,8 @@ def _interrupted_after(seconds: float) -> Generator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+# An interrupt between the making of a connection or a listing and its `with` leaves it to the collector, which closes it.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_keyboard_interrupt_at_any_moment_of_the_start_leaves_nothing(notes: mk.Store, sandbox_home: Path) -> None:
     notes.write("/a.md", "kept")
     for number in range(16):
