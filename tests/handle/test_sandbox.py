@@ -236,7 +236,7 @@ def test_a_keyboard_interrupt_in_a_cell_is_its_result(box: Sandbox, notes: mk.St
     assert texts(notes) == {"/a.md": "draft"}
 
 
-# An interrupt between the making of a connection or a listing and its `with` leaves it to the collector, which closes it.
+# Between the making of a connection or listing and its `with` an interrupt leaves it to the collector, which closes it.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_keyboard_interrupt_at_any_moment_loses_nothing(local: Sandbox, notes: mk.Store) -> None:
     wanted: dict[str, str] = {}
@@ -270,7 +270,7 @@ def _interrupted_after(seconds: float) -> Generator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-# An interrupt between the making of a connection or a listing and its `with` leaves it to the collector, which closes it.
+# Between the making of a connection or listing and its `with` an interrupt leaves it to the collector, which closes it.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_keyboard_interrupt_at_any_moment_of_the_start_leaves_nothing(notes: mk.Store, sandbox_home: Path) -> None:
     notes.write("/a.md", "kept")
