@@ -98,6 +98,15 @@ def mount_slug(store_name: str, store_id: str) -> str:
     return found if 0 < len(found) <= _MAX_FOLDER_BYTES else slug(store_id)
 
 
+def in_mount(path: str) -> tuple[str, str] | None:
+    """(slug, memory path) of a path as a sandbox names it, `/mnt/memory/SLUG/…`; None for any other path."""
+    root = f"{MOUNT_ROOT}/"
+    if not path.startswith(root):
+        return None
+    slug_of_store, _, rest = path.removeprefix(root).partition("/")
+    return slug_of_store, f"/{rest}"
+
+
 def mount_path(store_name: str, store_id: str) -> str:
     """Where a session that attaches the store mounts it (CONTRACT C.5)."""
     return f"{MOUNT_ROOT}/{mount_slug(store_name, store_id)}"

@@ -44,6 +44,7 @@
     │   └── SandboxClosedError                      .result
     ├── CellFailedError                         .result of a `%%sandbox` cell
     ├── SyncError                               .report .result
+    │   └── SessionOverError
     ├── MemoryToolError                         one sentence that the model can act on
     └── AgentError
         ├── UnsupportedClientError                  .client
@@ -96,6 +97,7 @@ from memkernel.errors.sandboxes import ImageError as ImageError
 from memkernel.errors.sandboxes import MountError as MountError
 from memkernel.errors.sandboxes import SandboxClosedError as SandboxClosedError
 from memkernel.errors.sandboxes import SandboxError as SandboxError
+from memkernel.errors.sandboxes import SessionOverError as SessionOverError
 from memkernel.errors.sandboxes import SyncConflictError as SyncConflictError
 from memkernel.errors.sandboxes import SyncError as SyncError
 from memkernel.errors.servers import BinariesNotFoundError as BinariesNotFoundError

@@ -68,6 +68,10 @@ class SyncError(MemkernelError):
         self.report, self.result = report, result
 
 
+class SessionOverError(SyncError):
+    """The session of a mount was deleted or has ended: nothing can be saved in its name any more."""
+
+
 class SyncConflictError(PreconditionFailedError):
     """The store did not take changes of a mount; their texts were put aside (CONTRACT 0.3, row 11).
 

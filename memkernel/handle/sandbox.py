@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from memkernel import runtime
+from memkernel import paths, runtime
 from memkernel.errors import InvalidInputError, SandboxClosedError
 from memkernel.handle.mounts import Attached, MountState, one_connection
 from memkernel.handle.records import Records
@@ -335,8 +335,7 @@ class Sandbox:
     def _in_store(self, path: str, store: Store | str | None) -> tuple[str | None, str]:
         """(slug, path in the store) of a path in either form."""
         slug = None if store is None else self._store(store).slug
-        head, _, rest = path.removeprefix("/mnt/memory/").partition("/")
-        return (head, f"/{rest}") if path.startswith("/mnt/memory/") else (slug, path)
+        return paths.in_mount(path) or (slug, path)
 
     # -- the box itself ------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Final
 
-from memkernel.errors import MemkernelError, SessionNotFoundError
+from memkernel.errors import MemkernelError, SessionNotFoundError, SessionOverError
 from memkernel.models import SessionRecord, Settings, StoreReport, SyncReport
 from memkernel.runtime import folders, reports
 from memkernel.runtime.folders import SessionFolder
@@ -16,7 +16,7 @@ from memkernel.runtime.homes import Home
 from memkernel.runtime.salvage import put_back, salvage
 from memkernel.sandbox.engine import find_engine
 from memkernel.store import Database
-from memkernel.sync.engine import MountSync, SessionOverError
+from memkernel.sync.engine import MountSync
 from memkernel.sync.rejected import RejectedFolder
 
 _PAGE: Final = 100

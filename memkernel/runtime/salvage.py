@@ -34,7 +34,7 @@ def salvage(database: Database, folder: SessionFolder, rejected: RejectedFolder)
         OSError: a mount cannot be read, or a text cannot be kept.
     """
     for slug in folder.note.stores:
-        _put_aside(database, folder, rejected, slug, folder.mount(slug).files, _SESSION_OVER)
+        _put_aside(database, folder, rejected, slug, folder.mount(slug).files, reason=_SESSION_OVER)
 
 
 def put_back(
@@ -57,7 +57,7 @@ def put_back(
         own = next((one for one in place.parent.iterdir() if identity(one) == known), None)
         if os.path.lexists(place):
             if slug in folder.note.stores:
-                aside[slug] = _put_aside(database, folder, rejected, slug, place, _REPLACED)
+                aside[slug] = _put_aside(database, folder, rejected, slug, place, reason=_REPLACED)
             place.rename(folder.data / f"replaced-{secrets.token_hex(4)}")
         if own is None:
             gone.add(slug)
@@ -66,8 +66,8 @@ def put_back(
     return gone, aside
 
 
-def _put_aside(  # noqa: PLR0917  # of two callers here
-    database: Database, folder: SessionFolder, rejected: RejectedFolder, slug: str, place: Path, reason: str
+def _put_aside(
+    database: Database, folder: SessionFolder, rejected: RejectedFolder, slug: str, place: Path, *, reason: str
 ) -> tuple[SyncConflict, ...]:
     store_id = folder.note.stores[slug]
     aside: list[SyncConflict] = []

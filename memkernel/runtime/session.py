@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from memkernel.errors import (
     MemkernelError,
     SandboxClosedError,
     SessionNotFoundError,
+    SessionOverError,
 )
 from memkernel.models import (
     Attachment,
@@ -33,7 +35,7 @@ from memkernel.runtime.salvage import salvage
 from memkernel.runtime.turns import Turns
 from memkernel.sandbox.base import OutputSink, SandboxBackend, SandboxStatus
 from memkernel.store import Database
-from memkernel.sync.engine import MountStatus, MountSync, SessionOverError
+from memkernel.sync.engine import MountStatus, MountSync
 from memkernel.sync.rejected import RejectedFolder
 
 QUIET_S: Final = 2.0
@@ -110,7 +112,7 @@ class RunningSession:
             SandboxError: the engine or the container is gone; what the cell had written is saved.
         """
         patience = check_timeout(timeout_s) or self.request.timeout_s
-        work = lambda: self.backend.run(code, timeout_s=patience, on_output=on_output)  # noqa: E731  # one call, named
+        work = partial(self.backend.run, code, timeout_s=patience, on_output=on_output)
         return self._cell(work, allow_wipe, on_conflict)
 
     def bash(
@@ -124,7 +126,7 @@ class RunningSession:
     ) -> CellResult:
         """Run a bash script, and save what it wrote; raises as `run` does."""
         patience = check_timeout(timeout_s) or self.request.timeout_s
-        work = lambda: self.backend.bash(command, timeout_s=patience, on_output=on_output)  # noqa: E731  # as above
+        work = partial(self.backend.bash, command, timeout_s=patience, on_output=on_output)
         return self._cell(work, allow_wipe, on_conflict)
 
     def _cell(self, work: Work, allow_wipe: bool, on_conflict: str | None) -> CellResult:

@@ -13,6 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final
 
 from memkernel.errors import EngineError, InvalidInputError, MountError
+from memkernel.paths import MOUNT_ROOT
 from memkernel.sandbox.base import HOME, MEBIBYTE, Mount, SandboxLimits, SandboxSpec
 from memkernel.sandbox.engine import EngineInfo
 from memkernel.sandbox.inside import CONNECTION
@@ -21,7 +22,7 @@ LABEL_SESSION: Final = "org.memkernel.session"
 LABEL_INSTALLATION: Final = "org.memkernel.installation"
 LABEL_LOOK: Final = "org.memkernel.look"
 """On a container that only looks at an image: when it was made, in Unix time."""
-MEMORY: Final = PurePosixPath("/mnt/memory")
+MEMORY: Final = PurePosixPath(MOUNT_ROOT)
 _MOST_BYTES: Final = 1 << 50
 _MOST_PIDS: Final = 4_194_304  # the kernel's own limit
 _UNPRIVILEGED: Final = 1000

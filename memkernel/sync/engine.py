@@ -15,14 +15,14 @@ The order in which things happen is what makes a crash between any two of them h
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from memkernel.errors import DatabaseError, SessionNotFoundError, StoreNotFoundError, SyncError
-from memkernel.models import Actor, Attachment, Cause, Change, ConflictPolicy, RefusedFile, StoreReport
+from memkernel.errors import DatabaseError, SessionNotFoundError, SessionOverError, StoreNotFoundError, SyncError
+from memkernel.models import Actor, Attachment, Cause, Change, ConflictPolicy, Operation, RefusedFile, StoreReport
 from memkernel.store import Database
 from memkernel.store.mount_records import Heads, Judged, Pulse, Texts
 from memkernel.sync import plan
@@ -82,10 +82,6 @@ class _Request:
     frozen: Frozen = nullcontext
     final: bool = False
     refuse: str | None = None
-
-
-class SessionOverError(SyncError):
-    """The session of a mount was deleted or has ended: nothing can be saved in its name any more."""
 
 
 class MountSync:
@@ -228,15 +224,14 @@ class MountSync:
             self._is_settled = self._is_settled and not (scan and scan.changed)
             found = self._look(scan, heads)
             repair = plan.repair(self._baseline.entries, found.disk, heads, unmountable=self._puller.unmountable)
-            paths = {change.path for change in found.changes}
-            by_kind = {
-                kind: tuple(sorted(change.path for change in found.changes if change.operation == kind))
-                for kind in ("created", "modified", "deleted")
-            }
-            pulls = {*(head.path for head in repair.puts), *repair.removals} - paths
+            changed: dict[str, Operation] = {change.path: change.operation for change in found.changes}
+            saved = {} if self._is_read_only else changed
+            pulls = {*(head.path for head in repair.puts), *repair.removals} - changed.keys()
             refused = scan.refused.items() if scan else ()
             return MountStatus(
-                **({} if self._is_read_only else by_kind) or dict.fromkeys(by_kind, ()),
+                created=_of_kind("created", saved),
+                modified=_of_kind("modified", saved),
+                deleted=_of_kind("deleted", saved),
                 pulls=tuple(sorted(pulls)),
                 refused=tuple(RefusedFile(path, reason) for path, reason in sorted(refused)),
             )
@@ -381,3 +376,7 @@ class MountSync:
         baseline.end_pull()
         self._undone.clear()
         return is_whole
+
+
+def _of_kind(operation: Operation, changed: Mapping[str, Operation]) -> tuple[str, ...]:
+    return tuple(sorted(path for path, its in changed.items() if its == operation))

@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 
-from memkernel.errors import DatabaseUnavailableError, StoreNotFoundError, SyncError
+from memkernel.errors import DatabaseUnavailableError, SessionOverError, StoreNotFoundError, SyncError
 from memkernel.models import Limits
 from memkernel.store import Database
 from memkernel.store.connections import StoreConnection
 from memkernel.store.statements import Parameter, Statement
 from memkernel.sync import aside, rejected
-from memkernel.sync.engine import SessionOverError
 from tests.fix_postgres import PostgresServer
 from tests.store.proxy import LossyProxy, Side
 from tests.sync.mounted import ANN, Mounter, saved

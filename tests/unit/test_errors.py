@@ -58,6 +58,7 @@ SAMPLES: tuple[MemkernelError, ...] = (
     errors.ServerStartError("PostgreSQL did not start"),
     errors.ServerTooOldError("14.2"),
     errors.SessionNotFoundError("sesn_1"),
+    errors.SessionOverError("the session has ended"),
     errors.StoreArchivedError("memstore_1"),
     errors.StoreAttachedError("memstore_1", ["sesn_1"]),
     errors.StoreNotFoundError("nots", ["notes"]),

@@ -15,8 +15,8 @@ from memkernel.jupyter.done import Done
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.putaside import SHOWN, Changes, PutAside
 from memkernel.models import MemoryVersion
+from memkernel.paths import in_mount
 
-_MOUNTS: Final = "/mnt/memory/"
 _HOWS: Final = ("mine", "theirs", "both")
 
 
@@ -40,7 +40,7 @@ def changes(notebook: Notebook, args: Namespace, body: str | None) -> Changes:
         for report in box.history
         for store in report.stores
         for version in (*store.created, *store.merged, *store.modified, *store.deleted)
-        if concerns(store.mount_path.removeprefix(_MOUNTS), version.path)
+        if concerns(store.mount_path.rpartition("/")[2], version.path)
     )
     saved = Records(sorted(versions, key=lambda version: version.created_at, reverse=True), kind=MemoryVersion)
     rejected = [change for change in reversed(box.rejected) if concerns(change.store, change.path)]
@@ -81,9 +81,9 @@ def _place(text: str) -> tuple[str | None, str]:
     Raises:
         UsageError: the path names a version.
     """
-    if text.startswith(_MOUNTS):
-        slug, _, path = text.removeprefix(_MOUNTS).partition("/")
-        return slug, f"/{path}"
+    mounted = in_mount(text)
+    if mounted is not None:
+        return mounted
     address = parse_address(text)
     if address.version not in (None, "head"):
         raise UsageError(f"{text} names a version\nName the path alone: `%sandbox changes {address.path}`.")
