@@ -99,7 +99,7 @@ def make_request(
         image=image or settings.sandbox_image,
         network=network,
         limits=_limits(memory, cpus, pids),
-        timeout_s=check_timeout(timeout_s),
+        timeout_s=walls.check_timeout(timeout_s),
         on_conflict=check_policy(on_conflict),
         files=tuple(_file(target, source) for target, source in (files or {}).items()),
         packages=tuple(packages),
@@ -116,19 +116,6 @@ def check_policy(policy: object) -> ConflictPolicy:
     if policy not in get_args(ConflictPolicy):
         raise InvalidInputError(f"on_conflict is {policy!r}; it is 'error' or 'merge'")
     return cast("ConflictPolicy", policy)
-
-
-def check_timeout(timeout_s: object) -> float | None:
-    """A number of seconds above 0, or None.
-
-    Raises:
-        InvalidInputError: it is neither.
-    """
-    if timeout_s is None:
-        return None
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s < float("inf"):
-        raise InvalidInputError(f"timeout_s is {timeout_s!r}; it is a number of seconds above 0")
-    return float(timeout_s)
 
 
 def _backend(backend: str | None, settings: Settings) -> BackendKind:

@@ -30,9 +30,10 @@ from memkernel.models import (
 from memkernel.runtime import leaving, reports
 from memkernel.runtime.backends import Provider
 from memkernel.runtime.folders import SessionFolder
-from memkernel.runtime.request import SandboxRequest, check_policy, check_timeout
+from memkernel.runtime.request import SandboxRequest, check_policy
 from memkernel.runtime.salvage import salvage
 from memkernel.runtime.turns import Turns
+from memkernel.sandbox import walls
 from memkernel.sandbox.base import OutputSink, SandboxBackend, SandboxStatus
 from memkernel.store import Database
 from memkernel.sync.engine import MountStatus, MountSync
@@ -111,7 +112,7 @@ class RunningSession:
             SyncError: a store cannot be synced, before the cell (which then does not run) or after it; all is kept.
             SandboxError: the engine or the container is gone; what the cell had written is saved.
         """
-        patience = check_timeout(timeout_s) or self.request.timeout_s
+        patience = walls.check_timeout(timeout_s) or self.request.timeout_s
         work = partial(self.backend.run, code, timeout_s=patience, on_output=on_output)
         return self._cell(work, allow_wipe, on_conflict)
 
@@ -125,7 +126,7 @@ class RunningSession:
         on_conflict: str | None = None,
     ) -> CellResult:
         """Run a bash script, and save what it wrote; raises as `run` does."""
-        patience = check_timeout(timeout_s) or self.request.timeout_s
+        patience = walls.check_timeout(timeout_s) or self.request.timeout_s
         work = partial(self.backend.bash, command, timeout_s=patience, on_output=on_output)
         return self._cell(work, allow_wipe, on_conflict)
 

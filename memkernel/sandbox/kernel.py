@@ -29,6 +29,7 @@ from memkernel.sandbox.life import Life, how, raise_if_lost
 from memkernel.sandbox.output import Outputs, clean
 from memkernel.sandbox.relay import RelayClosedError
 from memkernel.sandbox.verdict import judge
+from memkernel.sandbox.walls import check_timeout
 from memkernel.sandbox.work import Cell, Command, Work, bash_argv
 
 READY_S: Final = 60.0
@@ -180,7 +181,7 @@ class KernelSandbox(SandboxBackend):
         return Outputs(self.spec.limits.output_bytes, f"sandbox-{self.spec.session_id[-12:]}")
 
     def run(self, code: str, *, timeout_s: float | None = None, on_output: OutputSink | None = None) -> CellResult:
-        _check_timeout(timeout_s)
+        check_timeout(timeout_s)
         _check_text("code", code)
         with self._turn:
             began = time.monotonic()
@@ -192,7 +193,7 @@ class KernelSandbox(SandboxBackend):
             return self._result(life, cell, outputs, followed, began)
 
     def bash(self, command: str, *, timeout_s: float | None = None, on_output: OutputSink | None = None) -> CellResult:
-        _check_timeout(timeout_s)
+        check_timeout(timeout_s)
         _check_text("command", command)
         with self._turn:
             began = time.monotonic()
@@ -247,7 +248,7 @@ class KernelSandbox(SandboxBackend):
         cwd: str = HOME,
         environment: Mapping[str, str] | None = None,
     ) -> ExecResult:
-        _check_timeout(timeout_s)
+        check_timeout(timeout_s)
         if not argv:
             raise InvalidInputError("a command of no words is none")
         for word in argv:
@@ -280,11 +281,6 @@ class KernelSandbox(SandboxBackend):
             raise
         if not work.over:
             life.end("its helper did not answer")
-
-
-def _check_timeout(timeout_s: float | None) -> None:
-    if timeout_s is not None and not (0 < timeout_s < math.inf):
-        raise InvalidInputError(f"a time-out of {timeout_s} seconds is none", hint="Leave it out to wait for ever.")
 
 
 def _check_text(name: str, text: object) -> None:

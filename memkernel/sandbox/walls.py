@@ -66,6 +66,21 @@ def parse_bytes(text: str | int, name: str = "memory") -> int:
     return int(float(match[1]) * _UNITS[match[2].lower()])
 
 
+def check_timeout(timeout_s: object) -> float | None:
+    """A number of seconds above 0, or None.
+
+    Raises:
+        InvalidInputError: it is neither.
+    """
+    if timeout_s is None:
+        return None
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s < float("inf"):
+        raise InvalidInputError(
+            f"timeout_s is {timeout_s!r}; it is a number of seconds above 0", hint="Leave it out to wait for ever."
+        )
+    return float(timeout_s)
+
+
 def check_limits(limits: SandboxLimits) -> None:
     """Refuse limits under which no kernel starts, or that no engine can count.
 

@@ -157,13 +157,14 @@ class Interleavings(RuleBasedStateMachine):
         while page.next_page:
             page = heads.list(self.mounted.store_id, limit=20, view="full", page=page.next_page)
             versions += page.data
+        assert [one.seq for one in versions] == list(range(len(versions), 0, -1)), "seq has gaps"
         kept += [one.content.encode() for one in versions if one.content]
         kept += self.mounted.on_disk().values()
         for line in self.seen:
             assert any(line in text for text in kept), line
 
     @invariant()
-    def seq_has_no_gaps(self) -> None:
+    def head_seq_counts_every_memory(self) -> None:
         store = self.mounted.database.memory_stores.retrieve(self.mounted.store_id)
         assert store.head_seq >= store.memory_count
 
