@@ -101,8 +101,8 @@ class Mounts:
         wanted = list(version_ids)
         return self._contact.read(lambda connection: _texts(connection, memory_store_id, wanted)) if wanted else {}
 
-    def known(self, memory_store_id: str, sha256s: Iterable[bytes], after_seq: int) -> set[bytes]:
-        """Of these hashes, those of texts that versions after a seq had.
+    def saved_hashes(self, memory_store_id: str, sha256s: Iterable[bytes]) -> set[bytes]:
+        """Of these hashes, those of texts that some version of the store had.
 
         Raises:
             DatabaseUnavailableError: the server does not answer.
@@ -112,7 +112,7 @@ class Mounts:
             return set()
 
         def read(connection: StoreConnection) -> set[bytes]:
-            result = connection.run(queries.VERSION_HASHES, memory_store_id, wanted, after_seq)
+            result = connection.run(queries.VERSION_HASHES, memory_store_id, wanted)
             return {result.get_value(row, 0) or b"" for row in range(result.ntuples)}
 
         return self._contact.read(read)

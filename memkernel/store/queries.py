@@ -276,10 +276,10 @@ VERSION_TEXTS: Final = planned(
     "SELECT id, content FROM memkernel.memory_versions "
     "WHERE memory_store_id = $1::text AND id = ANY ($2::text[]) AND content IS NOT NULL"
 )
-# Of these hashes, those that a version after seq $3 had.
+# Of these hashes, those that some version had.
 VERSION_HASHES: Final = planned(
     "SELECT DISTINCT content_sha256 FROM memkernel.memory_versions WHERE memory_store_id = $1::text "
-    "AND seq > $3::bigint AND content_sha256 IN (SELECT decode(hash, 'hex') FROM unnest($2::text[]) AS hash)"
+    "AND content_sha256 IN (SELECT decode(hash, 'hex') FROM unnest($2::text[]) AS hash)"
 )
 # Of these paths with their hashes, those that a version after seq $4 put there.
 VERSION_PLACES: Final = planned(

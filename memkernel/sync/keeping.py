@@ -75,7 +75,7 @@ class Keeper:
         left_over = self._files.leftovers()
         if not left_over:
             return
-        saved = mounts.known(self._store_id, [one.sha256 for one in left_over if one.sha256], 0)
+        saved = mounts.saved_hashes(self._store_id, [one.sha256 for one in left_over if one.sha256])
         for aside in left_over:
             if aside.sha256 in saved or self._is_merged(mounts, aside):
                 self._files.discard(aside)
