@@ -1,0 +1,38 @@
+"""The command line: `memkernel demo | doctor | migrate | session | stop`; one module a command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from memkernel import __version__
+from memkernel.cli import demo, doctor, servers, sessions
+from memkernel.errors import MemkernelError
+
+_COMMANDS = (demo, doctor, servers, sessions)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0, 1 for an error that is told, 2 for a wrong command line."""
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    if rest and (options.run is not demo.run or options.execute):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.rest = [argument for argument in rest if argument != "--"]
+    try:
+        return options.run(options)
+    except MemkernelError as error:
+        print("\n".join(error.lines()), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="memkernel", description="A real memory for agents in Jupyter notebooks.")
+    parser.add_argument("--version", action="version", version=f"memkernel {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in _COMMANDS:
+        command.add(commands)
+    return parser
