@@ -15,7 +15,7 @@ from psycopg import pq
 from memkernel import ids
 from memkernel.errors import SessionNotFoundError, StoreNotFoundError, SyncError
 from memkernel.models import Actor, Cause, Limits, MemoryVersion
-from memkernel.store import batches, queries, rows
+from memkernel.store import batches, mount_queries, queries, rows
 from memkernel.store.connections import StoreConnection
 from memkernel.store.contact import Contact
 from memkernel.store.mount_records import (
@@ -50,7 +50,7 @@ class Mounts:
         """
 
         def read(connection: StoreConnection) -> MountRecord:
-            result = connection.run(queries.MOUNT_OPEN, memory_store_id, session_id, FORMAT)
+            result = connection.run(mount_queries.MOUNT_OPEN, memory_store_id, session_id, FORMAT)
             if not result.ntuples:
                 raise SessionNotFoundError(session_id)
             _check_format(rows.number(result.get_value(0, 0)))
@@ -60,7 +60,7 @@ class Mounts:
                 is_pulling=result.get_value(0, 2) == b"\x01",
                 nonce=None if nonce is None else nonce.decode(),
                 seq=rows.number(result.get_value(0, 4)),
-                baseline=_entries(connection.run(queries.MOUNT_ENTRIES, memory_store_id, session_id)),
+                baseline=_entries(connection.run(mount_queries.MOUNT_ENTRIES, memory_store_id, session_id)),
             )
 
         return self._contact.read(read)
@@ -74,7 +74,7 @@ class Mounts:
         """
 
         def read(connection: StoreConnection) -> Pulse:
-            result = connection.run(queries.MOUNT_PULSE, memory_store_id, session_id)
+            result = connection.run(mount_queries.MOUNT_PULSE, memory_store_id, session_id)
             if not result.ntuples:
                 raise StoreNotFoundError(memory_store_id)
             get = result.get_value
@@ -112,7 +112,7 @@ class Mounts:
             return set()
 
         def read(connection: StoreConnection) -> set[bytes]:
-            result = connection.run(queries.VERSION_HASHES, memory_store_id, wanted)
+            result = connection.run(mount_queries.VERSION_HASHES, memory_store_id, wanted)
             return {result.get_value(row, 0) or b"" for row in range(result.ntuples)}
 
         return self._contact.read(read)
@@ -131,7 +131,7 @@ class Mounts:
         places, hashes = [path for path, _ in wanted], [sha256.hex() for _, sha256 in wanted]
 
         def read(connection: StoreConnection) -> set[tuple[str, bytes]]:
-            result = connection.run(queries.VERSION_PLACES, memory_store_id, places, hashes, after_seq)
+            result = connection.run(mount_queries.VERSION_PLACES, memory_store_id, places, hashes, after_seq)
             get = result.get_value
             return {(rows.text(get(row, 0)), get(row, 1) or b"") for row in range(result.ntuples)}
 
@@ -160,7 +160,7 @@ class Mounts:
         """
         values = (memory_store_id, session_id, state, nonce)
         self._contact.change(
-            lambda connection: connection.run(queries.MOUNT_BEGIN_PULL, *values),
+            lambda connection: connection.run(mount_queries.MOUNT_BEGIN_PULL, *values),
             lambda _: None,
             memory_store_id=memory_store_id,
         )
@@ -192,7 +192,7 @@ class Mounts:
         )
 
         def change(connection: StoreConnection) -> bool:
-            return connection.run(queries.MOUNT_END_PULL, *values).get_value(0, 0) == b"\x01"
+            return connection.run(mount_queries.MOUNT_END_PULL, *values).get_value(0, 0) == b"\x01"
 
         if not self._contact.change(change, lambda _: None, memory_store_id=memory_store_id):
             raise SyncError("the mount was taken over by another process, or its session was deleted")
@@ -225,7 +225,7 @@ class _Commit:
             self._made = Published(versions, _after(heads, decided, versions))
             unlike = [edit.path for edit in judged.edits if not edit.on_disk]
             connection.run(
-                queries.MOUNT_PUBLISH,
+                mount_queries.MOUNT_PUBLISH,
                 *(self.store_id, self.session_id, store.seq, len(decided), unlike, judged.pulls),
             )
         return self._made
@@ -286,12 +286,12 @@ def _entries(result: pq.abc.PGresult) -> dict[str, Entry]:
 
 def _heads(connection: StoreConnection, store_id: str, since: Heads | None) -> Heads:
     if since is not None:
-        result = connection.run(queries.MOUNT_CHANGES, store_id, since.seq)
+        result = connection.run(mount_queries.MOUNT_CHANGES, store_id, since.seq)
         if result.ntuples and result.get_value(0, 8) != b"\x01":
             changed = [_head(result, row) for row in range(result.ntuples) if result.get_value(row, 3) is not None]
             touched = [rows.text(result.get_value(row, 2)) for row in range(result.ntuples)]
             return since.changed(*_seq_and_archived(result), touched, changed)
-    result = connection.run(queries.MOUNT_HEADS, store_id)
+    result = connection.run(mount_queries.MOUNT_HEADS, store_id)
     if not result.ntuples:
         raise StoreNotFoundError(store_id)
     there = [_head(result, row) for row in range(result.ntuples) if result.get_value(row, 3) is not None]
@@ -315,5 +315,5 @@ def _head(result: pq.abc.PGresult, row: int) -> Head:
 
 
 def _texts(connection: StoreConnection, store_id: str, version_ids: Sequence[str]) -> dict[str, bytes]:
-    result = connection.run(queries.VERSION_TEXTS, store_id, version_ids)
+    result = connection.run(mount_queries.VERSION_TEXTS, store_id, version_ids)
     return {rows.text(result.get_value(row, 0)): result.get_value(row, 1) or b"" for row in range(result.ntuples)}

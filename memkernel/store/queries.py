@@ -20,11 +20,6 @@ VERSION: Final = (
     "v.id, v.memory_id, v.seq, v.ordinal, v.operation, v.path, v.content_sha256, v.content_size_bytes, v.created_at, "
     "v.created_by_type, v.created_by_id, v.redacted_at, v.redacted_by_type, v.redacted_by_id"
 )
-SESSION: Final = (
-    "s.id, s.title, s.metadata::text, s.status, s.created_at, s.updated_at, s.archived_at, "
-    "(SELECT json_agg(json_build_array(r.memory_store_id, r.name, r.description, r.access, r.instructions, "
-    "r.mount_path) ORDER BY r.position)::text FROM memkernel.session_resources r WHERE r.session_id = s.id)"
-)
 _CONTENT: Final = "memkernel.memory_versions v ON v.memory_store_id = m.memory_store_id AND v.id = m.memory_version_id"
 
 # -- memory stores: the primary key, memory_stores_newest, memory_stores_name ----------------------
@@ -236,91 +231,10 @@ VERSIONS_BY_ID: Final = planned(
     f"SELECT {VERSION} FROM memkernel.memory_versions v WHERE v.memory_store_id = $1::text AND v.id = ANY ($2::text[])"
 )
 
-# -- mounts: mount_baselines_pkey, mount_entries_pkey; what changed since, by memory_versions_seq_unique --
-
-HEAD: Final = "m.id, m.path, m.memory_version_id, m.content_sha256, m.content_size_bytes, m.ordinal"
-MOUNT_OPEN: Final = planned(
-    "SELECT format, state, is_pulling, nonce, seq FROM memkernel.mount_open($1::text, $2::text, $3::bigint::integer)"
-)
-MOUNT_ENTRIES: Final = planned(
-    "SELECT path, memory_id, memory_version_id, content_sha256 FROM memkernel.mount_entries "
-    "WHERE memory_store_id = $1::text AND session_id = $2::text"
-)
-MOUNT_PULSE: Final = prepared(
-    "mount_pulse",
-    "SELECT head_seq, archived_at IS NOT NULL, (SELECT status FROM memkernel.sessions WHERE id = $2::text) "
-    "FROM memkernel.memory_stores WHERE id = $1::text",
-)
-MOUNT_HEADS: Final = planned(
-    f"SELECT s.head_seq, s.archived_at IS NOT NULL, {HEAD} FROM memkernel.memory_stores s "
-    "LEFT JOIN memkernel.memories m ON m.memory_store_id = s.id WHERE s.id = $1::text"
-)
-# What is changed since seq $2: each memory once; one without a path is deleted.
-MOUNT_CHANGES: Final = planned(
-    "SELECT s.head_seq, s.archived_at IS NOT NULL, coalesce(m.id, c.memory_id), m.path, m.memory_version_id, "
-    "m.content_sha256, m.content_size_bytes, m.ordinal, s.pruned_through_seq > $2::bigint "
-    "FROM memkernel.memory_stores s "
-    "LEFT JOIN LATERAL (SELECT DISTINCT memory_id FROM memkernel.memory_versions "
-    "WHERE memory_store_id = s.id AND seq > $2) c ON true "
-    "LEFT JOIN memkernel.memories m ON m.memory_store_id = s.id AND m.id = c.memory_id WHERE s.id = $1::text"
-)
-MOUNT_PUBLISH: Final = planned(
-    "SELECT memkernel.mount_publish($1::text, $2::text, $3::bigint, $4::bigint::integer, $5::text[], $6::boolean)"
-)
-MOUNT_BEGIN_PULL: Final = planned("SELECT memkernel.mount_begin_pull($1::text, $2::text, $3::text, $4::text)")
-MOUNT_END_PULL: Final = planned(
-    "SELECT memkernel.mount_end_pull($1::text, $2::text, $3::text, $4::bigint, $5::boolean, $6::text[], "
-    "$7::text[], $8::text[], $9::text[], $10::text[])"
-)
-VERSION_TEXTS: Final = planned(
-    "SELECT id, content FROM memkernel.memory_versions "
-    "WHERE memory_store_id = $1::text AND id = ANY ($2::text[]) AND content IS NOT NULL"
-)
-# Of these hashes, those that some version had.
-VERSION_HASHES: Final = planned(
-    "SELECT DISTINCT content_sha256 FROM memkernel.memory_versions WHERE memory_store_id = $1::text "
-    "AND content_sha256 IN (SELECT decode(hash, 'hex') FROM unnest($2::text[]) AS hash)"
-)
-# Of these paths with their hashes, those that a version after seq $4 put there.
-VERSION_PLACES: Final = planned(
-    "SELECT DISTINCT path, content_sha256 FROM memkernel.memory_versions WHERE memory_store_id = $1::text "
-    "AND seq > $4::bigint AND (path, content_sha256) IN "
-    "(SELECT place, decode(hash, 'hex') FROM unnest($2::text[], $3::text[]) AS wanted (place, hash))"
-)
-
 # -- what became of a change whose connection was lost: both wait for the store's lock -------------
 
 VERSION_RESULT: Final = planned(f"SELECT {MEMORY} FROM memkernel.version_result($1::text, $2::text) m")
 VERSIONS_SAVED: Final = planned("SELECT memkernel.versions_saved($1::text, $2::text[])::bigint")
-
-# -- sessions: the primary key, sessions_newest, session_resources_store -----------------------------
-
-STORES_LOCK: Final = planned(
-    "SELECT id, name, description, archived_at FROM memkernel.lock_stores($1::text, $2::text[])"
-)
-SESSION_CREATE: Final = planned(
-    "SELECT memkernel.session_create($1::text, $2::text, $3::text, $4::text::jsonb, $5::text::jsonb)"
-)
-SESSION_GET: Final = planned(f"SELECT {SESSION} FROM memkernel.sessions s WHERE s.id = $1::text")
-SESSION_UPDATE: Final = planned(
-    f"SELECT {SESSION} FROM memkernel.session_update("
-    "$1::text, $2::text, $3::text::jsonb, $4::text, $5::bigint::integer) s"
-)
-SESSION_ARCHIVE: Final = planned(f"SELECT {SESSION} FROM memkernel.session_archive($1::text) s")
-SESSION_DELETE: Final = planned("SELECT memkernel.session_delete($1::text)")
-_SESSIONS: Final = (
-    f"SELECT {SESSION} FROM memkernel.sessions s WHERE s.workspace_id = 'default' "
-    "AND ($1::boolean OR s.archived_at IS NULL) AND ($2::text[] IS NULL OR s.status = ANY ($2)) "
-    "AND ($3::text IS NULL OR s.id IN "
-    "(SELECT r.session_id FROM memkernel.session_resources r WHERE r.memory_store_id = $3)) "
-    "AND ($4::bigint IS NULL OR (s.created_at, s.id) {0} "
-    "(timestamptz '2000-01-01 00:00Z' + $4 * interval '1 us', $5::text)) "
-    "ORDER BY s.created_at {1}, s.id {1} LIMIT $6::bigint"
-)
-SESSION_LIST: Final = {
-    "desc": planned(_SESSIONS.format("<", "DESC")),
-    "asc": planned(_SESSIONS.format(">", "ASC")),
-}
 
 # -- the whole -------------------------------------------------------------------------------------
 

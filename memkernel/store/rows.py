@@ -118,7 +118,7 @@ def version(result: pq.abc.PGresult, row: int, store_id: str, content: str | Non
 
 
 def session(result: pq.abc.PGresult, row: int) -> SessionRecord:
-    """A row of queries.SESSION."""
+    """A row of session_queries.SESSION."""
     get = result.get_value
     title, archived_at = get(row, 1), get(row, 6)
     return SessionRecord(

@@ -12,7 +12,7 @@ from psycopg import pq
 from memkernel import ids, paths
 from memkernel.errors import InvalidInputError, NotFoundError, SessionNotFoundError, StoreArchivedError
 from memkernel.models import Access, Attachment, AttachmentParams, Limits, Page, SessionRecord, SessionStatus
-from memkernel.store import checks, pages, queries, rows, statements
+from memkernel.store import checks, pages, rows, session_queries, statements
 from memkernel.store.connections import StoreConnection
 from memkernel.store.contact import Contact
 from memkernel.store.memory_stores import WORKSPACE
@@ -64,7 +64,7 @@ class Sessions:
             with connection.transaction():
                 attached = _attach(wanted, _locked(connection, store_ids))
                 values = json.dumps([_columns(attachment) for attachment in attached])
-                connection.run(queries.SESSION_CREATE, WORKSPACE, session_id, named, pairs, values)
+                connection.run(session_queries.SESSION_CREATE, WORKSPACE, session_id, named, pairs, values)
                 return _get(connection, session_id)
 
         def saved(connection: StoreConnection) -> SessionRecord | None:
@@ -108,7 +108,7 @@ class Sessions:
         """
         limit, states = checks.limit(limit), checks.statuses(statuses)
         store_id = None if memory_store_id is None else checks.storable("memory_store_id", memory_store_id)
-        statement = queries.SESSION_LIST[checks.one_of("order", order, ("asc", "desc"))]
+        statement = session_queries.SESSION_LIST[checks.one_of("order", order, ("asc", "desc"))]
         archived = bool(include_archived)
         bound_to = pages.binding("sessions", store=store_id, statuses=states, archived=archived, order=order)
         after = pages.position(page, bound_to, int, str) or (None, None)
@@ -143,7 +143,7 @@ class Sessions:
             None if status is None else checks.status(status),
             checks.MAX_METADATA_PAIRS,
         )
-        return self._repeat(lambda connection: rows.session(connection.run(queries.SESSION_UPDATE, *values), 0))
+        return self._repeat(lambda connection: rows.session(connection.run(session_queries.SESSION_UPDATE, *values), 0))
 
     def archive(self, session_id: str) -> SessionRecord:
         """Take a session out of the listings, for ever; again, it returns the same record.
@@ -152,7 +152,9 @@ class Sessions:
             SessionNotFoundError: there is no such session.
         """
         known_id = known(session_id)
-        return self._repeat(lambda connection: rows.session(connection.run(queries.SESSION_ARCHIVE, known_id), 0))
+        return self._repeat(
+            lambda connection: rows.session(connection.run(session_queries.SESSION_ARCHIVE, known_id), 0)
+        )
 
     def delete(self, session_id: str) -> None:
         """Remove a session; its stores, and what it wrote to them, stay.
@@ -166,7 +168,7 @@ class Sessions:
             return True if _find(connection, known_id) is None else None
 
         def delete(connection: StoreConnection) -> bool:
-            connection.run(queries.SESSION_DELETE, known_id)
+            connection.run(session_queries.SESSION_DELETE, known_id)
             return True
 
         self._contact.change(delete, gone, memory_store_id="")
@@ -238,7 +240,7 @@ def _all(result: pq.abc.PGresult) -> list[SessionRecord]:
 
 
 def _find(connection: StoreConnection, session_id: str) -> SessionRecord | None:
-    result = connection.run(queries.SESSION_GET, session_id)
+    result = connection.run(session_queries.SESSION_GET, session_id)
     return rows.session(result, 0) if result.ntuples else None
 
 
@@ -253,7 +255,7 @@ def _locked(connection: StoreConnection, store_ids: Sequence[str]) -> dict[str, 
     """The stores of these ids that there are, as they stay until the transaction ends."""
     if not store_ids:
         return {}
-    result = connection.run(queries.STORES_LOCK, WORKSPACE, store_ids)
+    result = connection.run(session_queries.STORES_LOCK, WORKSPACE, store_ids)
     get = result.get_value
     return {
         rows.text(get(row, 0)): _Store(rows.text(get(row, 1)), rows.text(get(row, 2)), get(row, 3) is not None)
