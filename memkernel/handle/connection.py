@@ -13,7 +13,10 @@ from memkernel.models import Actor, MemoryStore, Settings
 from memkernel.store import Database, ServerStatus
 
 if TYPE_CHECKING:
+    from anthropic import Anthropic, AsyncAnthropic
+
     from memkernel.analytics.sql import SqlResult
+    from memkernel.api.messages import Principal
 
 
 def connect(dsn: str | None = None, *, actor: Actor | None = None) -> Connection:
@@ -125,3 +128,25 @@ class Connection:
         from memkernel.analytics.sql import query as run
 
         return run(self.database, query, limit=limit)
+
+    def anthropic(self) -> Anthropic:
+        """The official client, `anthropic.Anthropic`, on this database.
+
+        `client.beta.memory_stores` and `client.beta.sessions` are answered in process, as this connection's actor
+        and without a key; all other calls go to the real API where there is a key (ANTHROPIC_API_KEY, or another
+        credential of the SDK's), and raise `anthropic.AuthenticationError` unsent where there is none.
+        """
+        from memkernel.api import client
+
+        return client.synchronous(self.database, self._principal(), self.settings)
+
+    def async_anthropic(self) -> AsyncAnthropic:
+        """The official asynchronous client on this database; see `anthropic`."""
+        from memkernel.api import client
+
+        return client.asynchronous(self.database, self._principal(), self.settings)
+
+    def _principal(self) -> Principal:
+        from memkernel.api.messages import Principal
+
+        return Principal("default", self.actor)
