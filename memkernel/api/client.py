@@ -9,21 +9,19 @@ Nothing else of the SDK is changed, so that what it does on the way (retries, ra
 
 from __future__ import annotations
 
-import json
+import asyncio
 import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
 import anthropic
-import anyio
-import anyio.to_thread
 import httpx2
 
-from memkernel import ids
-from memkernel.api import auth
+from memkernel.api import auth, errors
 from memkernel.api.dispatch import Api
 from memkernel.api.messages import Principal, Request, Response
+from memkernel.errors import ApiError
 from memkernel.models import Settings
 from memkernel.store import Database
 
@@ -71,7 +69,7 @@ def _identified(kind: type[Client], http_client: HttpClient | AsyncHttpClient, s
     try:
         client = make(api_key=settings.api_key)
     except anthropic.CredentialsError as error:  # a login that cannot be read is no reason to refuse the local calls
-        http_client.door.trouble = str(error)
+        http_client.door.trouble = str(error).rstrip(".")
         client = make(api_key=_NO_KEY)
     if not (client.api_key or client.auth_token or client.credentials):
         client.api_key = _NO_KEY
@@ -105,7 +103,8 @@ class Door:
         """The response to a request that stays; its body has been read."""
         found = _LOCAL.fullmatch(request.url.raw_path)
         response = self._dispatched(request, *found.groups(b"")) if found else self._refused(request)
-        return httpx2.Response(response.status, headers=dict(response.headers), content=response.body)
+        # A stream, as off a wire: how a response is read, closed and timed is then the HTTP client's affair.
+        return httpx2.Response(response.status, headers=dict(response.headers), stream=httpx2.ByteStream(response.body))
 
     def _dispatched(self, request: httpx2.Request, path: bytes, query: bytes) -> Response:
         headers = dict(request.headers.items())
@@ -115,16 +114,10 @@ class Door:
 
     def _refused(self, request: httpx2.Request) -> Response:
         message = (
-            f"{self.trouble}, and {request.method} {request.url.path} is a call of the real API; "
-            "this database answers those below /v1/memory_stores and /v1/sessions, which need no key"
+            f"{request.method} {request.url.path} is for the real API, which needs a key: {self.trouble}. "
+            "Memory stores and sessions need none; they are answered here"
         )
-        envelope = {
-            "type": "error",
-            "error": {"type": "authentication_error", "message": message},
-            "request_id": (request_id := ids.mint("req")),
-        }
-        headers = {"content-type": "application/json", "request-id": request_id}
-        return Response(401, headers, json.dumps(envelope).encode())
+        return errors.response(ApiError(401, message))
 
 
 # -- the SDK's HTTP clients, with that door ------------------------------------------------------
@@ -189,7 +182,8 @@ class _AsyncInside(httpx2.AsyncBaseTransport):
         await request.aread()
         seconds = request.extensions.get("timeout", {}).get("read")
         try:
-            with anyio.fail_after(seconds):
-                return await anyio.to_thread.run_sync(self._door.answer, request, abandon_on_cancel=True)
+            async with asyncio.timeout(seconds):
+                # The loop's own threads end with it, and are none of a forked child's; anyio's outlive a kernel.
+                return await asyncio.to_thread(self._door.answer, request)
         except TimeoutError as error:
             raise httpx2.ReadTimeout(f"no answer within {seconds} s", request=request) from error
