@@ -22,10 +22,12 @@
     ├── RefusedError                            the rules of the store say no
     │   ├── StoreArchivedError                      .store
     │   ├── StoreAttachedError                      .store .sessions
+    │   ├── SessionRunningError                     .session
     │   ├── CapacityError                           .limit
     │   ├── HeadRedactionError                      .version
     │   ├── RedactedError                           .version
     │   ├── HistoryPrunedError                      .pruned_through_seq
+    │   ├── WorkspaceRoleError                      .statements
     │   ├── QueryRefusedError                       SQL that could write, reach out, or is not one statement
     │   └── NotConfirmedError                       a person did not say yes, or could not be asked
     ├── DatabaseError
@@ -36,6 +38,7 @@
     ├── ClusterError                            the embedded PostgreSQL
     │   ├── BinariesNotFoundError
     │   └── ServerStartError
+    ├── ServeError                              the Memory API cannot be served
     ├── SandboxError                            a cell that fails is none: its result says so
     │   ├── EngineNotFoundError                     .tried
     │   ├── EngineError                             .result
@@ -46,10 +49,11 @@
     ├── SyncError                               .report .result
     │   └── SessionOverError
     ├── MemoryToolError                         one sentence that the model can act on
-    └── AgentError
-        ├── UnsupportedClientError                  .client
-        ├── NoApiKeyError
-        └── ModelRequestError                       .status_code .request_id
+    ├── AgentError
+    │   ├── UnsupportedClientError                  .client
+    │   ├── NoApiKeyError
+    │   └── ModelRequestError                       .status_code .request_id
+    └── ApiError                                .status_code .headers
 
 `str(error)` is one sentence that names the thing; `hint` is one sentence on what to do about it. In a
 notebook the two are shown as two lines instead of a traceback, unless `MemkernelError.show_traceback`
@@ -70,6 +74,7 @@ from memkernel.errors.agents import MemoryToolError as MemoryToolError
 from memkernel.errors.agents import ModelRequestError as ModelRequestError
 from memkernel.errors.agents import NoApiKeyError as NoApiKeyError
 from memkernel.errors.agents import UnsupportedClientError as UnsupportedClientError
+from memkernel.errors.api import ApiError as ApiError
 from memkernel.errors.conflicts import AlreadyExistsError as AlreadyExistsError
 from memkernel.errors.conflicts import ConflictError as ConflictError
 from memkernel.errors.conflicts import PathConflictError as PathConflictError
@@ -87,8 +92,10 @@ from memkernel.errors.refusals import NotConfirmedError as NotConfirmedError
 from memkernel.errors.refusals import QueryRefusedError as QueryRefusedError
 from memkernel.errors.refusals import RedactedError as RedactedError
 from memkernel.errors.refusals import RefusedError as RefusedError
+from memkernel.errors.refusals import SessionRunningError as SessionRunningError
 from memkernel.errors.refusals import StoreArchivedError as StoreArchivedError
 from memkernel.errors.refusals import StoreAttachedError as StoreAttachedError
+from memkernel.errors.refusals import WorkspaceRoleError as WorkspaceRoleError
 from memkernel.errors.root import MemkernelError as MemkernelError
 from memkernel.errors.sandboxes import CellFailedError as CellFailedError
 from memkernel.errors.sandboxes import EngineError as EngineError
@@ -106,5 +113,6 @@ from memkernel.errors.servers import DatabaseError as DatabaseError
 from memkernel.errors.servers import DatabaseUnavailableError as DatabaseUnavailableError
 from memkernel.errors.servers import SchemaTooNewError as SchemaTooNewError
 from memkernel.errors.servers import SchemaTooOldError as SchemaTooOldError
+from memkernel.errors.servers import ServeError as ServeError
 from memkernel.errors.servers import ServerStartError as ServerStartError
 from memkernel.errors.servers import ServerTooOldError as ServerTooOldError

@@ -33,6 +33,17 @@ class StoreAttachedError(RefusedError):
         self.store, self.sessions = store, tuple(sessions)
 
 
+class SessionRunningError(RefusedError):
+    """The session runs, or a sandbox of it may hold edits that are not saved yet: it is not deleted from elsewhere."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"session {session} has not ended: its sandbox may hold edits that are not saved yet",
+            hint="Stop the sandbox with `%sandbox stop`, or end the session with `memkernel session end`, then delete.",
+        )
+        self.session = session
+
+
 class CapacityError(RefusedError):
     """The store holds as many memories as it may (CONTRACT B.5)."""
 
@@ -60,9 +71,21 @@ class RedactedError(RefusedError):
 class HistoryPrunedError(RefusedError):
     """The history asked for was pruned (CONTRACT 0.3, row 18)."""
 
-    def __init__(self, pruned_through_seq: int) -> None:
-        super().__init__(f"history up to seq {pruned_through_seq} was pruned", hint="Ask for a later moment.")
+    def __init__(self, pruned_through_seq: int, asked: str = "") -> None:
+        through = f"the store's history up to change {pruned_through_seq:,} was pruned"
+        super().__init__(f"{asked}: {through}" if asked else through, hint="`log` shows the versions that are left.")
         self.pruned_through_seq = pruned_through_seq
+
+
+class WorkspaceRoleError(RefusedError):
+    """Workspaces cannot be kept apart here: the role that PostgreSQL binds to one of them cannot be used.
+
+    `statements` are what an administrator of the server runs to mend it; empty where none would.
+    """
+
+    def __init__(self, reason: str, statements: Sequence[str] = (), *, hint: str = "") -> None:
+        super().__init__(reason, hint=hint or f"An administrator of the server runs: {' '.join(statements)}")
+        self.statements = tuple(statements)
 
 
 class QueryRefusedError(RefusedError):

@@ -30,11 +30,14 @@ from memkernel.models.records import MemoryStore as MemoryStore
 from memkernel.models.records import MemoryVersion as MemoryVersion
 from memkernel.models.records import Operation as Operation
 from memkernel.models.records import Page as Page
+from memkernel.models.records import Pruned as Pruned
 from memkernel.models.records import ServerStatus as ServerStatus
 from memkernel.models.records import View as View
 from memkernel.models.sessions import Access as Access
+from memkernel.models.sessions import AgentReference as AgentReference
 from memkernel.models.sessions import Attachment as Attachment
 from memkernel.models.sessions import AttachmentParams as AttachmentParams
+from memkernel.models.sessions import BudgetLimit as BudgetLimit
 from memkernel.models.sessions import SessionRecord as SessionRecord
 from memkernel.models.sessions import SessionStatus as SessionStatus
 from memkernel.models.settings import Limits as Limits

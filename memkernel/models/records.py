@@ -132,6 +132,17 @@ class ServerStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Pruned:
+    """What a store lost to pruning, or would lose: versions, their texts' bytes, all up to `pruned_through_seq`."""
+
+    memory_store_id: str
+    name: str
+    versions: int
+    content_bytes: int
+    pruned_through_seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What a path shall hold afterwards: one member of a batch. A `content` of None deletes."""
 
@@ -142,7 +153,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a listing. `next_page` is the token of the next one, None on the last."""
+    """One page of a listing. `next_page` is the token of the next one, None on the last.
+
+    `prev_page` is that of the one before, in the listings that can be paged back; None on the first.
+    """
 
     data: list[T]
     next_page: str | None
+    prev_page: str | None = None

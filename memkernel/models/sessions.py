@@ -38,8 +38,34 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentReference:
+    """The agent that a session was asked for. memkernel knows nothing else of it."""
+
+    type: ClassVar[Literal["agent"]] = "agent"
+    id: str
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLimit:
+    """What a session may cost at most; memkernel keeps it, and does not enforce it.
+
+    Attributes:
+        amount: in minor units, as a whole number without leading zeros: `"2500"` is 25 dollars.
+        currency: `USD`.
+    """
+
+    type: ClassVar[Literal["limit"]] = "limit"
+    amount: str
+    currency: str = "USD"
+
+
+@dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session: who writes (`session_actor`, its id), and to which stores. `resources` in the order given."""
+    """A session: who writes (`session_actor`, its id), and to which stores. `resources` in the order given.
+
+    `agent` and `environment_id` are None where nobody said: a sandbox's own session.
+    """
 
     type: ClassVar[Literal["session"]] = "session"
     id: str
@@ -50,3 +76,7 @@ class SessionRecord:
     updated_at: datetime
     archived_at: datetime | None
     resources: tuple[Attachment, ...]
+    agent: AgentReference | None = None
+    environment_id: str | None = None
+    vault_ids: tuple[str, ...] = ()
+    budget: BudgetLimit | None = None

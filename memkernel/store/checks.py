@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 
 from memkernel import content as contents
 from memkernel import paths
 from memkernel.errors import InvalidContentError, InvalidInputError, InvalidPathError
-from memkernel.models import ABSENT, Absent, Actor, AttachmentParams, Cause, SessionStatus, View
+from memkernel.models import (
+    ABSENT,
+    Absent,
+    Actor,
+    AgentReference,
+    AttachmentParams,
+    BudgetLimit,
+    Cause,
+    SessionStatus,
+    View,
+)
 
 MAX_NAME_CHARS: Final = 255
 MAX_DESCRIPTION_CHARS: Final = 1_024
@@ -20,10 +30,16 @@ MAX_METADATA_KEY_CHARS: Final = 64
 MAX_METADATA_VALUE_CHARS: Final = 512
 MAX_TITLE_CHARS: Final = 255
 MAX_INSTRUCTIONS_CHARS: Final = 4_096
+MAX_ID_CHARS: Final = 255
 MAX_PAGE: Final = 100
 MAX_FULL_PAGE: Final = 20
+MAX_RESOURCES_PAGE: Final = 1_000
+MIN_RETENTION: Final = timedelta(days=30)
 
+_WORKSPACE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_AMOUNT: Final = re.compile(r"0|[1-9][0-9]{0,17}")
+_AGES: Final = timedelta(days=36_525)  # no version is as old; beyond the calendar PostgreSQL refuses
 _STATUSES: Final = ("rescheduling", "running", "idle", "terminated")
 _ACTOR_TYPES: Final = ("api_actor", "session_actor", "user_actor", "service_account_actor")
 
@@ -87,6 +103,15 @@ def _metadata_value(value: object) -> str | None:
     return text
 
 
+def workspace_id(value: object) -> str:
+    """A workspace's id: 1-64 letters, digits, `_`, `-` and `.`."""
+    if not isinstance(value, str) or not _WORKSPACE.fullmatch(value):
+        raise InvalidInputError(
+            f"{value!r} is no workspace id", hint="It has 1 to 64 of the letters a to z and A to Z, digits, _ - and ."
+        )
+    return value
+
+
 def storable(what: str, value: object) -> str:
     """A text that PostgreSQL can hold."""
     if not isinstance(value, str):
@@ -96,6 +121,11 @@ def storable(what: str, value: object) -> str:
     if not is_storable(value):
         raise InvalidInputError(f"{what} holds a lone surrogate")
     return value
+
+
+def optional(what: str, value: object) -> str | None:
+    """A text that PostgreSQL can hold, or None."""
+    return None if value is None else storable(what, value)
 
 
 def is_storable(text: str) -> bool:
@@ -110,12 +140,16 @@ def _kind(value: object) -> str:
     return "null" if value is None else type(value).__name__
 
 
-def limit(value: object) -> int:
-    """A page's size: 1-100."""
+def limit(value: object, most: int = MAX_PAGE) -> int:
+    """A page's size: 1-100, or up to another limit."""
+    return _whole("limit", value, most)
+
+
+def _whole(field: str, value: object, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidInputError(f"limit is a whole number, not {value!r}")
-    if not 1 <= value <= MAX_PAGE:
-        raise InvalidInputError(f"limit is {value}; it must be 1 to {MAX_PAGE}")
+        raise InvalidInputError(f"{field} is a whole number, not {value!r}")
+    if not 1 <= value <= most:
+        raise InvalidInputError(f"{field} is {value}; it must be 1 to {most}")
     return value
 
 
@@ -215,6 +249,20 @@ def ordinal(value: object) -> int:
     return value
 
 
+def retention(value: object) -> timedelta:
+    """How old a version is that prune may take: 30 days or more (CONTRACT B.10)."""
+    if not isinstance(value, timedelta):
+        raise InvalidInputError(f"older_than is a timedelta, not {_kind(value)}")
+    if value < MIN_RETENTION:
+        raise InvalidInputError("older_than: the history of the last 30 days is not pruned", hint="Ask for 30 days or more.")
+    return min(value, _AGES)
+
+
+def keep(value: object) -> int:
+    """How many versions a live memory keeps: at least its head."""
+    return _whole("keep", value, 2**31 - 1)
+
+
 def cause(value: object) -> tuple[str | None, str | None]:
     """A cause's run and tool call; None for both where there is none."""
     if value is None:
@@ -287,3 +335,43 @@ def _attachment(field: str, value: object) -> AttachmentParams:
             f"{field}: instructions has {len(text):,} characters, the limit is {MAX_INSTRUCTIONS_CHARS:,}"
         )
     return AttachmentParams(store_id, access, text)
+
+
+def agent(value: object) -> AgentReference | None:
+    """The agent that a session is asked for: an id, or that with a version; None: none."""
+    if value is None:
+        return None
+    reference = AgentReference(value) if isinstance(value, str) else value
+    if not isinstance(reference, AgentReference):
+        raise InvalidInputError(f"agent is an id or an AgentReference, not {_kind(value)}")
+    return AgentReference(_named("agent: id", reference.id, MAX_ID_CHARS), version("agent: version", reference.version))
+
+
+def version(field: str, value: object) -> int:
+    """The number of an agent's version: 1, 2, 3 …"""
+    return _whole(field, value, 2**31 - 1)
+
+
+def environment_id(value: object) -> str | None:
+    """The environment that a session is asked for; None: none."""
+    return None if value is None else _named("environment_id", value, MAX_ID_CHARS)
+
+
+def vault_ids(value: object) -> list[str]:
+    """The vaults that a session is asked for."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise InvalidInputError(f"vault_ids is a list of ids, not {_kind(cast(object, value))}")
+    found = cast(Iterable[object], value)
+    return [_named(f"vault_ids[{index}]", each, MAX_ID_CHARS) for index, each in enumerate(found)]
+
+
+def budget(value: object) -> BudgetLimit | None:
+    """A session's budget; None: none."""
+    if value is None:
+        return None
+    if not isinstance(value, BudgetLimit):
+        raise InvalidInputError(f"budget is a BudgetLimit, not {_kind(value)}")
+    if not _AMOUNT.fullmatch(storable("budget: amount", value.amount)):
+        raise InvalidInputError(f"budget: amount is {value.amount!r}; it is a whole number of cents, as text")
+    one_of("budget: currency", value.currency, ("USD",))
+    return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from memkernel.store import statements
 from memkernel.store.statements import Parameter, Statement, planned, prepared
 
 # -- columns, in the order in which rows.py reads them ---------------------------------------------
@@ -38,18 +39,18 @@ STORE_ARCHIVE: Final = planned(f"SELECT {STORE} FROM memkernel.memory_store_arch
 STORE_DELETE: Final = planned("SELECT memkernel.memory_store_delete($1::text)")
 NAME_LOCK: Final = planned("SELECT memkernel.lock_name($1::text, $2::text)")
 STORE_LIST: Final = planned(
-    f"SELECT {STORE} FROM memkernel.memory_stores WHERE workspace_id = 'default' "
+    f"SELECT {STORE} FROM memkernel.memory_stores WHERE workspace_id = $7::text "
     "AND ($1::boolean OR archived_at IS NULL) "
     "AND ($2::timestamptz IS NULL OR created_at >= $2) AND ($3::timestamptz IS NULL OR created_at <= $3) "
     "AND ($4::bigint IS NULL OR (created_at, id) < (timestamptz '2000-01-01 00:00Z' + $4 * interval '1 us', $5::text)) "
     "ORDER BY created_at DESC, id DESC LIMIT $6::bigint"
 )
 STORE_BY_NAME: Final = planned(
-    f"SELECT {STORE} FROM memkernel.memory_stores WHERE workspace_id = 'default' AND name = $1::text "
+    f"SELECT {STORE} FROM memkernel.memory_stores WHERE workspace_id = $1::text AND name = $2::text "
     "ORDER BY created_at DESC, id DESC"
 )
 STORE_NAMES: Final = planned(
-    "SELECT id, name FROM memkernel.memory_stores WHERE workspace_id = 'default' ORDER BY created_at DESC, id DESC"
+    "SELECT id, name FROM memkernel.memory_stores WHERE workspace_id = $1::text ORDER BY created_at DESC, id DESC"
 )
 
 # -- memories: the primary key and memories_path_unique --------------------------------------------
@@ -186,7 +187,7 @@ VERSIONS_BY_RUN: Final = planned(
 )
 
 # The lineage that is at a path, else the last one that ended there (CONTRACT 0.3, row 19).
-_LINEAGE_AT: Final = (
+LINEAGE_AT: Final = (
     "coalesce("
     "(SELECT id FROM memkernel.memories WHERE memory_store_id = $1::text AND path = {0}::text), "
     "(SELECT memory_id FROM memkernel.memory_versions WHERE memory_store_id = $1::text AND path = {0}::text "
@@ -197,10 +198,11 @@ VERSION_AT_ORDINAL: Final = planned(
     f"SELECT {VERSION}, v.content FROM memkernel.memory_versions v, "
     "LATERAL (SELECT max(ordinal) AS head FROM memkernel.memory_versions "
     "WHERE memory_store_id = v.memory_store_id AND memory_id = v.memory_id AND $3::bigint < 0) newest "
-    "WHERE v.memory_store_id = $1::text AND v.memory_id = " + _LINEAGE_AT.format("$2") + " "
+    "WHERE v.memory_store_id = $1::text AND v.memory_id = " + LINEAGE_AT.format("$2") + " "
     "AND v.ordinal = $3 + coalesce(newest.head, 0)"
 )
-# Of all lineages that are or ended at the path, the newest version then; best one that was at the path.
+# Of all lineages that are or ended at the path, the newest version then; best one that was at the path, and only that
+# where history was pruned: a better answer may be gone.
 VERSION_AT_TIME: Final = planned(
     f"SELECT {VERSION}, v.content FROM ("
     "SELECT id FROM memkernel.memories WHERE memory_store_id = $1::text AND path = $2::text "
@@ -208,7 +210,9 @@ VERSION_AT_TIME: Final = planned(
     "AND operation = 'deleted') lineage, LATERAL ("
     "SELECT * FROM memkernel.memory_versions WHERE memory_store_id = $1 AND memory_id = lineage.id "
     "AND created_at <= $3::timestamptz ORDER BY seq DESC LIMIT 1) v "
-    "WHERE v.operation <> 'deleted' ORDER BY v.path = $2 DESC NULLS LAST, v.seq DESC LIMIT 1"
+    "WHERE v.operation <> 'deleted' AND (v.path = $2 OR NOT EXISTS ("
+    "SELECT FROM memkernel.memory_stores WHERE id = $1 AND pruned_before > $3)) "
+    "ORDER BY v.path = $2 DESC NULLS LAST, v.seq DESC LIMIT 1"
 )
 
 # -- batches: under the store's lock; memories_path_unique, and the primary key of the versions ---
@@ -241,9 +245,11 @@ VERSIONS_SAVED: Final = planned("SELECT memkernel.versions_saved($1::text, $2::t
 NOTHING: Final = planned("SELECT")
 STATUS: Final = planned(
     "SELECT current_setting('server_version'), current_database()::text, current_user::text, count(*), "
-    "coalesce(sum(memory_count), 0)::bigint, coalesce(sum(head_seq - pruned_through_seq), 0)::bigint, "
-    "(SELECT max(number)::bigint FROM memkernel.schema_migrations) FROM memkernel.memory_stores"
+    "coalesce(sum(memory_count), 0)::bigint, coalesce(sum(head_seq - pruned_count), 0)::bigint, "
+    "(SELECT max(number)::bigint FROM memkernel.schema_migrations) FROM memkernel.memory_stores "
+    "WHERE workspace_id = $1::text"
 )
+PAGE_KEY: Final = planned("SELECT key FROM memkernel.page_key")
 
 # -- a listing of versions -------------------------------------------------------------------------
 
@@ -251,7 +257,7 @@ STATUS: Final = planned(
 # backwards, newest first.
 _VERSION_FILTERS: Final = {
     "memory_id": "v.memory_id = {0}::text",
-    "path": f"v.memory_id = {_LINEAGE_AT}",
+    "path": f"v.memory_id = {LINEAGE_AT}",
     "operation": "v.operation = {0}::text",
     "session_actor": "(v.created_by_type, v.created_by_id) = ('session_actor', {0}::text)",
     "api_actor": "(v.created_by_type, v.created_by_id) = ('api_actor', {0}::text)",
@@ -267,12 +273,8 @@ def version_list(
     store_id: str, filters: Mapping[str, Parameter], limit: int, *, full: bool
 ) -> tuple[Statement, list[Parameter]]:
     """The listing of versions for these filters (None: not asked for), and its values."""
-    conditions: list[str] = ["v.memory_store_id = $1::text"]
     values: list[Parameter] = [store_id]
-    for name, value in filters.items():
-        if value is not None:
-            values.append(value)
-            conditions.append(_VERSION_FILTERS[name].format(f"${len(values)}"))
+    conditions = ["v.memory_store_id = $1::text", *statements.conditions(_VERSION_FILTERS, filters, values)]
     columns = f"{VERSION}, v.content" if full else VERSION
     sql = (
         f"SELECT {columns} FROM memkernel.memory_versions v WHERE {' AND '.join(conditions)} "

@@ -12,7 +12,9 @@ from psycopg import pq
 from memkernel.models import (
     Actor,
     ActorType,
+    AgentReference,
     Attachment,
+    BudgetLimit,
     Memory,
     MemoryPrefix,
     MemoryStore,
@@ -120,7 +122,7 @@ def version(result: pq.abc.PGresult, row: int, store_id: str, content: str | Non
 def session(result: pq.abc.PGresult, row: int) -> SessionRecord:
     """A row of session_queries.SESSION."""
     get = result.get_value
-    title, archived_at = get(row, 1), get(row, 6)
+    title, archived_at, agent, environment, budget = (get(row, column) for column in (1, 6, 8, 9, 11))
     return SessionRecord(
         id=text(get(row, 0)),
         title=None if title is None else title.decode(),
@@ -130,6 +132,10 @@ def session(result: pq.abc.PGresult, row: int) -> SessionRecord:
         updated_at=moment(get(row, 5)),
         archived_at=None if archived_at is None else moment(archived_at),
         resources=tuple(Attachment(*resource) for resource in json.loads(get(row, 7) or b"[]")),
+        agent=None if agent is None else AgentReference(**json.loads(agent)),
+        environment_id=None if environment is None else environment.decode(),
+        vault_ids=tuple(json.loads(get(row, 10) or b"[]")),
+        budget=None if budget is None else BudgetLimit(**json.loads(budget)),
     )
 
 

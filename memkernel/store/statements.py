@@ -6,7 +6,7 @@ A psycopg cursor costs 25-60 us a call (PERFORMANCE A); a prepared statement wit
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, LiteralString
@@ -36,6 +36,20 @@ def prepared(name: LiteralString, sql: LiteralString) -> Statement:
 def planned(sql: LiteralString) -> Statement:
     """A statement that is planned for its values: a listing with its filters, its bounds and its limit."""
     return Statement(b"", sql.encode())
+
+
+def conditions(table: Mapping[str, str], filters: Mapping[str, Parameter], values: list[Parameter]) -> list[str]:
+    """The conditions of a listing for those filters that are asked for (not None); `values` gets theirs.
+
+    Args:
+        table: a condition by filter, with `{0}` for its value.
+        filters: the values asked for.
+        values: of the statement so far.
+    """
+    asked = {name: value for name, value in filters.items() if value is not None}
+    first = len(values) + 1
+    values += asked.values()
+    return [table[name].format(f"${number}") for number, name in enumerate(asked, first)]
 
 
 def encode(value: Parameter) -> bytes | None:

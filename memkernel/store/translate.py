@@ -21,6 +21,7 @@ from memkernel.errors import (
     PreconditionFailedError,
     RedactedError,
     SessionNotFoundError,
+    SessionRunningError,
     StoreArchivedError,
     StoreAttachedError,
     StoreNotFoundError,
@@ -47,6 +48,7 @@ _REFUSALS: Final[dict[str, Callable[[_Facts, str], MemkernelError]]] = {
     "MK022": lambda facts, _: HeadRedactionError(facts["version"]),
     "MK023": lambda facts, _: RedactedError(facts["version"]),
     "MK024": lambda facts, _: StoreAttachedError(facts["store"], facts["sessions"]),
+    "MK025": lambda facts, _: SessionRunningError(facts["session"]),
     "MK030": lambda _, message: InvalidInputError(message),
     "MK031": lambda facts, message: InvalidPathError(facts["path"], message),
 }

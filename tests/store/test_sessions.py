@@ -275,8 +275,8 @@ def test_f235_a_session_keeps_what_its_store_was_called(database: Database) -> N
 def test_f236_resources_are_listed_and_found_by_their_store(database: Database) -> None:
     stores = make_stores(database, "a", "b")
     session = database.sessions.create(attach(*stores))
-    assert database.sessions.resources(session.id) == list(session.resources)
-    assert database.sessions.resources(database.sessions.create().id) == []
+    assert database.sessions.resources(session.id) == Page(list(session.resources), None)
+    assert database.sessions.resources(database.sessions.create().id) == Page([], None)
     for store, resource in zip(stores, session.resources, strict=True):
         assert database.sessions.resource(session.id, store.id) == resource
 
