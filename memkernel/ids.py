@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Final, Literal
 
-Tag = Literal["memstore", "mem", "memver", "sesn", "run", "user", "apikey"]
+Tag = Literal["memstore", "mem", "memver", "sesn", "run", "req", "user", "apikey"]
 
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32, in ASCII order
 _PAIRS: Final = [a + b for a in _ALPHABET for b in _ALPHABET]

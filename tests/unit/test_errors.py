@@ -19,6 +19,7 @@ SAMPLES: tuple[MemkernelError, ...] = (
     errors.AgentError("the run was cut off"),
     errors.AlreadyExistsError("Team notes"),
     errors.AmbiguousStoreError("notes", ["memstore_1", "memstore_2"]),
+    errors.ApiError(405, "PATCH is not a method of this route", headers={"allow": "GET"}),
     errors.BinariesNotFoundError(),
     errors.CapacityError(2_000),
     errors.CellFailedError("the cell timed out after 2.0 s"),

@@ -1,0 +1,47 @@
+"""The API on a database of the test's own, without HTTP: `call` sends a request to `dispatch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from memkernel.api.dispatch import Api, Strictness
+from memkernel.models import Limits
+from memkernel.store import Database
+from tests.api.calls import PRINCIPAL, Caller
+
+
+@pytest.fixture
+def api(database: Database) -> Api:
+    """The API, every request being made with one key."""
+    return Api(database, lambda _: PRINCIPAL)
+
+
+@pytest.fixture
+def call(api: Api) -> Caller:
+    """Sends a request to `api`."""
+    return Caller(api.dispatch)
+
+
+@pytest.fixture
+def strict(database: Database) -> Callable[..., Caller]:
+    """Sends a request to an API that is strict where it is told to be."""
+
+    def strict(**how: bool) -> Caller:
+        return Caller(Api(database, lambda _: PRINCIPAL, Strictness(**how)).dispatch)
+
+    return strict
+
+
+@pytest.fixture
+def limited(dsn: str) -> Iterator[Callable[..., Caller]]:
+    """Sends a request to an API whose stores have other capacities."""
+    with ExitStack() as opened:
+
+        def limited(**limits: int) -> Caller:
+            database = opened.enter_context(Database(dsn, limits=Limits(**limits)))
+            return Caller(Api(database, lambda _: PRINCIPAL).dispatch)
+
+        yield limited
