@@ -254,7 +254,9 @@ def retention(value: object) -> timedelta:
     if not isinstance(value, timedelta):
         raise InvalidInputError(f"older_than is a timedelta, not {_kind(value)}")
     if value < MIN_RETENTION:
-        raise InvalidInputError("older_than: the history of the last 30 days is not pruned", hint="Ask for 30 days or more.")
+        raise InvalidInputError(
+            "older_than: the history of the last 30 days is not pruned", hint="Ask for 30 days or more."
+        )
     return min(value, _AGES)
 
 

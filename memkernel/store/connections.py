@@ -39,12 +39,14 @@ class StoreConnection(psycopg.Connection[Any]):
     Attributes:
         prepares: whether statements may be prepared; not behind a pooler that hands each transaction to another
             server connection.
+        workspace_id: the one that PostgreSQL keeps it to; None: it is the owner's.
         generation: the pool's when the connection was made; after a loss of the server it is another.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.prepares = True
+        self.workspace_id: str | None = None
         self.generation: object = None
         self._prepared_names: set[bytes] = set()
         self._wait_readable = _waiter(self.pgconn.socket, None)

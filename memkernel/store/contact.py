@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import psycopg
 
@@ -12,6 +13,7 @@ from memkernel.errors import DatabaseUnavailableError
 from memkernel.store import queries, rows
 from memkernel.store.connections import Pool, StoreConnection
 from memkernel.store.translate import is_lost, translate
+from memkernel.store.workspaces import WorkspacePool
 
 T = TypeVar("T")
 
@@ -34,12 +36,26 @@ class Settled:
 
 
 class Contact:
-    """Runs readings and changes on pooled connections, and bears the loss of the server for a while."""
+    """Runs readings and changes on pooled connections, and bears the loss of the server for a while.
 
-    def __init__(self, pool: Pool, reconnect_s: float) -> None:
-        self.pool = pool
+    Attributes:
+        pool: where the connections come from.
+        owner: the pool of the tables' owner, where `pool` is kept to one workspace.
+        workspace_id: whose rows are listed and made.
+    """
+
+    def __init__(self, pool: Pool, reconnect_s: float, workspace_id: str) -> None:
+        self.pool: Pool | WorkspacePool = pool
+        self.owner = pool
+        self.workspace_id = workspace_id
         self._reconnect_s = reconnect_s
         self._unsettled: list[Unsettled] = []
+
+    def kept_to(self, pool: WorkspacePool, workspace_id: str) -> Self:
+        """The same with connections that PostgreSQL keeps to one workspace; what is unsettled is known to both."""
+        kept = copy.copy(self)
+        kept.pool, kept.workspace_id = pool, workspace_id
+        return kept
 
     def read(self, work: Callable[[StoreConnection], T]) -> T:
         """Run a reading; where its connection is lost, reconnect and run it again.

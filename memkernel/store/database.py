@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Self
 
 import psycopg
 
+from memkernel.errors import WorkspaceRoleError
 from memkernel.models import Limits, ServerStatus
-from memkernel.store import queries, rows
+from memkernel.store import checks, queries, rows, workspaces
 from memkernel.store.connections import Pool, StoreConnection
 from memkernel.store.contact import Contact, Settled, Unsettled
 from memkernel.store.dumping import Row, dump
@@ -17,6 +19,7 @@ from memkernel.store.memory_stores import MemoryStores
 from memkernel.store.memory_versions import MemoryVersions
 from memkernel.store.migrate import prepare_schema
 from memkernel.store.mounts import Mounts
+from memkernel.store.pruning import Pruning
 from memkernel.store.sessions import Sessions
 from memkernel.store.translate import translate
 
@@ -30,6 +33,7 @@ class Database:
         memory_versions: the versions of those.
         sessions: the sessions that attach stores.
         mounts: what those have mounted.
+        pruning: takes old versions out of the stores.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Database:
         prepare: bool = True,
         max_connections: int = 8,
         reconnect_s: float = 5.0,
+        workspace_id: str = "default",
     ) -> None:
         """Nothing is connected yet: that happens with the first use, or in `open`.
 
@@ -52,20 +57,38 @@ class Database:
                 nothing is then prepared and no session setting is made.
             max_connections: at most so many at a time.
             reconnect_s: for so long a lost server is waited for.
+            workspace_id: of the stores and sessions that are listed and made; an id reaches any.
+
+        Raises:
+            InvalidInputError: the workspace's id is illegal.
         """
+        self._prepare = prepare
+        self._limits = Limits() if limits is None else limits
         self._pool = Pool(
             dsn,
             prepare=prepare,
             max_connections=max_connections,
             first=lambda connection: _prepare_schema(connection, migrate),
         )
-        self._contact = Contact(self._pool, reconnect_s)
-        limits = Limits() if limits is None else limits
-        self.memory_stores = MemoryStores(self._contact)
-        self.memories = Memories(self._contact, limits)
-        self.memory_versions = MemoryVersions(self._contact, limits)
-        self.sessions = Sessions(self._contact, limits)
-        self.mounts = Mounts(self._contact, limits)
+        self._api_pool = Pool(
+            dsn,
+            prepare=prepare,
+            max_connections=workspaces.CONNECTIONS,
+            first=lambda connection: _prepare_workspaces(connection, migrate),
+        )
+        self._views: dict[str, Self] = {}
+        self._page_key: list[bytes] = []
+        self._owner = Contact(self._pool, reconnect_s, checks.workspace_id(workspace_id))
+        self._use(self._owner)
+
+    def _use(self, contact: Contact) -> None:
+        self._contact = contact
+        self.memory_stores = MemoryStores(contact)
+        self.memories = Memories(contact, self._limits)
+        self.memory_versions = MemoryVersions(contact, self._limits)
+        self.sessions = Sessions(contact, self._limits)
+        self.mounts = Mounts(contact, self._limits)
+        self.pruning = Pruning(contact)
 
     def open(self) -> None:
         """Connect, and see to it that the schema is there.
@@ -77,17 +100,50 @@ class Database:
         with self._pool.connection():
             pass
 
-    def in_workspace(self, workspace_id: str) -> Database:
-        """These rows as the API sees them: those of one workspace, whatever a query asks for."""
-        return self
+    def in_workspace(self, workspace_id: str) -> Self:
+        """These rows as the API sees them: those of one workspace, whatever a query asks for.
 
-    def status(self) -> ServerStatus:
-        """The server, memkernel's schema in it, and what that holds.
+        Its connections are others, at most 16, and run as the role memkernel_api, which is made with the first
+        workspace. Changes go one by one: PostgreSQL copies no batch into a table that it guards.
+
+        Raises:
+            InvalidInputError: the workspace's id is illegal.
+            WorkspaceRoleError: the role cannot be made, or a pooler stands before the server (`prepare=False`).
+            DatabaseUnavailableError: for the first workspace: the server cannot be reached.
+        """
+        return self._views.get(workspace_id) or self._enter(checks.workspace_id(workspace_id))
+
+    def _enter(self, workspace_id: str) -> Self:
+        if not self._prepare:
+            raise WorkspaceRoleError(
+                "behind a pooler, workspaces cannot be kept apart: a role stays with its server connection",
+                hint="Give the server's own address.",
+            )
+        with self._api_pool.connection():
+            pass  # the first one makes the role
+        pool = workspaces.WorkspacePool(self._api_pool, workspace_id)
+        view = copy.copy(self)
+        view._use(self._owner.kept_to(pool, workspace_id))
+        return self._views.setdefault(workspace_id, view)
+
+    def page_key(self) -> bytes:
+        """The 32 bytes with which the API signs page tokens: the same for every server on this database.
 
         Raises:
             DatabaseUnavailableError: it cannot be reached.
         """
-        return self._contact.read(_status)
+        if not self._page_key:
+            self._page_key.append(self._owner.read(_page_key))
+        return self._page_key[0]
+
+    def status(self) -> ServerStatus:
+        """The server, memkernel's schema in it, and what the workspace holds.
+
+        Raises:
+            DatabaseUnavailableError: it cannot be reached.
+        """
+        workspace_id = self._contact.workspace_id
+        return self._contact.read(lambda connection: _status(connection, workspace_id))
 
     def unsettled(self) -> list[Unsettled]:
         """The changes that were sent, and of which a lost server never said whether they were saved."""
@@ -102,13 +158,14 @@ class Database:
         return self._contact.settle()
 
     def dump(self, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str, Iterator[Row]]]:
-        """Tables with the columns asked for, all from one snapshot; see `dumping.dump`."""
+        """Tables with the columns asked for, the workspace's rows, all from one snapshot; see `dumping.dump`."""
         self._contact.read(lambda connection: connection.run(queries.NOTHING))  # what is lost already is made anew
-        yield from dump(self._pool, tables)
+        yield from dump(self._contact.pool, tables, self._contact.workspace_id)
 
     def close(self) -> None:
         """Close every connection; a later call opens a new one."""
         self._pool.drop_all()
+        self._api_pool.drop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -124,8 +181,17 @@ def _prepare_schema(connection: StoreConnection, migrate: bool) -> None:
         raise translate(error) from error
 
 
-def _status(connection: StoreConnection) -> ServerStatus:
-    result = connection.run(queries.STATUS)
+def _prepare_workspaces(connection: StoreConnection, migrate: bool) -> None:
+    _prepare_schema(connection, migrate)
+    workspaces.prepare_role(connection)
+
+
+def _page_key(connection: StoreConnection) -> bytes:
+    return connection.run(queries.PAGE_KEY).get_value(0, 0) or b""
+
+
+def _status(connection: StoreConnection, workspace_id: str) -> ServerStatus:
+    result = connection.run(queries.STATUS, workspace_id)
     words = [rows.text(result.get_value(0, column)) for column in range(3)]
     counts = [rows.number(result.get_value(0, column)) for column in range(3, 7)]
     return ServerStatus(

@@ -12,6 +12,7 @@ import psycopg
 from memkernel.errors import DatabaseUnavailableError, InvalidInputError
 from memkernel.store.connections import Pool, StoreConnection
 from memkernel.store.translate import is_lost, translate
+from memkernel.store.workspaces import WorkspacePool
 
 Row = tuple[Any, ...]
 
@@ -30,8 +31,10 @@ _HEAD_CONTENT: Final = (
 )
 
 
-def dump(pool: Pool, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str, Iterator[Row]]]:
-    """Each table's name with its rows, in the order asked for; all in one read-only snapshot.
+def dump(
+    pool: Pool | WorkspacePool, tables: Mapping[str, Sequence[str]], workspace_id: str
+) -> Generator[tuple[str, Iterator[Row]]]:
+    """Each table's name with its rows of a workspace, in the order asked for; all in one read-only snapshot.
 
     The rows of a table are read before the next table is asked for. Texts and ids are str, hashes 64 hex digits,
     times aware in UTC, metadata a dict; a memory's `content` is its head's.
@@ -39,6 +42,7 @@ def dump(pool: Pool, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str
     Args:
         pool: where the connection comes from; it goes back when the generator ends or is closed.
         tables: memory_stores, memories, memory_versions or run_changes, each with its columns.
+        workspace_id: whose rows.
 
     Raises:
         InvalidInputError: an unknown table or column.
@@ -48,7 +52,7 @@ def dump(pool: Pool, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         connection.execute("SET LOCAL enable_seqscan TO on")
         for table, columns in tables.items():
-            yield table, _rows(connection, table, columns)
+            yield table, _rows(connection, table, columns, workspace_id)
 
 
 @contextmanager
@@ -61,7 +65,7 @@ def _translated() -> Generator[None]:
         raise (DatabaseUnavailableError() if is_lost(error) else translate(error)) from error
 
 
-def _rows(connection: StoreConnection, table: str, columns: Sequence[str]) -> Iterator[Row]:
+def _rows(connection: StoreConnection, table: str, columns: Sequence[str], workspace_id: str) -> Iterator[Row]:
     if table not in _SOURCES:
         raise InvalidInputError(f"there is no table {table!r}")
     if not all(column.replace("_", "").isalnum() and column.isascii() for column in columns):
@@ -72,7 +76,8 @@ def _rows(connection: StoreConnection, table: str, columns: Sequence[str]) -> It
     readers = [_READERS.get(column, _as_it_is) for column in columns]
     with _translated(), connection.cursor(name="memkernel_dump", binary=True) as cursor:
         cursor.itersize = _AT_ONCE
-        cursor.execute(cast(LiteralString, f"SELECT {selected} FROM {_SOURCES[table]}"))
+        query = f"SELECT {selected} FROM {_SOURCES[table]} WHERE t.workspace_id = %s"
+        cursor.execute(cast(LiteralString, query), [workspace_id])
         for row in cursor:
             yield tuple(None if value is None else read(value) for read, value in zip(readers, row, strict=True))
 

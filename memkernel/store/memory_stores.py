@@ -31,15 +31,12 @@ class Unset(Enum):
 UNSET: Final = Unset.UNSET
 """As an argument of an update: leave it as it is."""
 
-WORKSPACE: Final = "default"
-"""Whose rows these are; workspaces are told apart by the API alone."""
-
 # Every reading brings one of a few ids.
 _is_id = lru_cache(256)(ids.is_id)
 
 
 class MemoryStores:
-    """The memory stores of a database."""
+    """The memory stores of a database. Those of one workspace are listed and made; an id reaches any."""
 
     def __init__(self, contact: Contact) -> None:
         self._contact = contact
@@ -66,7 +63,7 @@ class MemoryStores:
         """
         store_id = ids.mint("memstore")
         values = (
-            *(WORKSPACE, store_id, checks.name(name), checks.description(description)),
+            *(self._contact.workspace_id, store_id, checks.name(name), checks.description(description)),
             *(json.dumps(checks.metadata({} if metadata is None else metadata)), bool(unique)),
         )
         return self._repeat(lambda connection: rows.store(connection.run(queries.STORE_CREATE, *values), 0), store_id)
@@ -167,7 +164,7 @@ class MemoryStores:
         until = checks.moment("created_at_lte", created_at_lte)
         bound_to = pages.binding("memory_stores", archived=bool(include_archived), gte=since, lte=until)
         after = pages.position(page, bound_to, int, str) or (None, None)
-        values = (bool(include_archived), since, until, *after, limit + 1)
+        values = (bool(include_archived), since, until, *after, limit + 1, self._contact.workspace_id)
         found = self._contact.read(lambda connection: _all(connection.run(queries.STORE_LIST, *values)))
         return pages.cut(found, limit, bound_to, lambda store: (statements.micros(store.created_at), store.id))
 
@@ -184,7 +181,8 @@ class MemoryStores:
             raise StoreNotFoundError(ref)
         if ids.is_id("memstore", ref):
             return self.retrieve(ref)
-        return self._contact.read(lambda connection: _by_name(connection, ref))
+        workspace_id = self._contact.workspace_id
+        return self._contact.read(lambda connection: _by_name(connection, workspace_id, ref))
 
     def get_or_create(self, ref: str, *, description: str = "") -> MemoryStore:
         """The store with this id, or the active one of exactly this name, else of this slug, or a new one of this name.
@@ -199,17 +197,18 @@ class MemoryStores:
         name, description = checks.name(ref), checks.description(description)
         if ids.is_id("memstore", name):
             return self.retrieve(name)
-        store_id = ids.mint("memstore")
+        store_id, workspace_id = ids.mint("memstore"), self._contact.workspace_id
 
         def work(connection: StoreConnection) -> list[MemoryStore]:
             with connection.transaction():
                 # The slug's lock against other spellings, the name's against `create` with `unique`.
                 for key in (paths.slug(name), name):
-                    connection.run(queries.NAME_LOCK, WORKSPACE, key)
-                found = _active(_named(connection, name)) or _active(_slugged(connection, name))
+                    connection.run(queries.NAME_LOCK, workspace_id, key)
+                named = _named(connection, workspace_id, name)
+                found = _active(named) or _active(_slugged(connection, workspace_id, name))
                 if found:
                     return found
-                values = (WORKSPACE, store_id, name, description, "{}", False)
+                values = (workspace_id, store_id, name, description, "{}", False)
                 return _all(connection.run(queries.STORE_CREATE, *values))
 
         return _only(name, self._repeat(work, store_id))
@@ -244,19 +243,20 @@ def _found(connection: StoreConnection, store_id: str) -> MemoryStore | None:
     return rows.store(result, 0) if result.ntuples else None
 
 
-def _by_name(connection: StoreConnection, ref: str) -> MemoryStore:
-    found = _named(connection, ref) or _slugged(connection, ref)
+def _by_name(connection: StoreConnection, workspace_id: str, ref: str) -> MemoryStore:
+    found = _named(connection, workspace_id, ref) or _slugged(connection, workspace_id, ref)
     if not found:
-        raise StoreNotFoundError(ref, difflib.get_close_matches(ref, _names(connection).values(), cutoff=0.5))
+        names = _names(connection, workspace_id).values()
+        raise StoreNotFoundError(ref, difflib.get_close_matches(ref, names, cutoff=0.5))
     return _only(ref, _active(found) or found)
 
 
-def _named(connection: StoreConnection, name: str) -> list[MemoryStore]:
-    return _all(connection.run(queries.STORE_BY_NAME, name))
+def _named(connection: StoreConnection, workspace_id: str, name: str) -> list[MemoryStore]:
+    return _all(connection.run(queries.STORE_BY_NAME, workspace_id, name))
 
 
-def _slugged(connection: StoreConnection, slug: str) -> list[MemoryStore]:
-    names = _names(connection)
+def _slugged(connection: StoreConnection, workspace_id: str, slug: str) -> list[MemoryStore]:
+    names = _names(connection, workspace_id)
     slugged = [store_id for store_id, name in names.items() if paths.mount_slug(name, store_id) == slug]
     return [store for store_id in slugged if (store := _found(connection, store_id))]
 
@@ -265,8 +265,8 @@ def _active(stores: Sequence[MemoryStore]) -> list[MemoryStore]:
     return [store for store in stores if store.archived_at is None]
 
 
-def _names(connection: StoreConnection) -> dict[str, str]:
-    result = connection.run(queries.STORE_NAMES)
+def _names(connection: StoreConnection, workspace_id: str) -> dict[str, str]:
+    result = connection.run(queries.STORE_NAMES, workspace_id)
     get = result.get_value
     return {rows.text(get(row, 0)): rows.text(get(row, 1)) for row in range(result.ntuples)}
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Final
+from typing import Final, NoReturn
 
 import psycopg
 
 from memkernel import ids
-from memkernel.errors import InvalidInputError, StoreNotFoundError, VersionNotFoundError
+from memkernel.errors import (
+    DatabaseUnavailableError,
+    HistoryPrunedError,
+    InvalidInputError,
+    StoreNotFoundError,
+    VersionNotFoundError,
+)
 from memkernel.models import Absent, Actor, Cause, Limits, Memory, MemoryVersion, Page
-from memkernel.store import checks, memory_stores, pages, queries, rows
+from memkernel.store import checks, memory_stores, pages, prune_queries, queries, rows
 from memkernel.store.connections import StoreConnection
 from memkernel.store.contact import Contact
 from memkernel.store.memories import saved_memory
@@ -116,6 +123,7 @@ class MemoryVersions:
 
         Raises:
             StoreNotFoundError, VersionNotFoundError: no such store; no such version.
+            HistoryPrunedError: it was pruned.
             InvalidInputError: an unknown view; InvalidPathError.
         """
         store_id, path, full = memory_stores.known(memory_store_id), checks.path(path), checks.view(view) == "full"
@@ -127,6 +135,7 @@ class MemoryVersions:
 
         Raises:
             StoreNotFoundError, VersionNotFoundError: no such store; nothing was there.
+            HistoryPrunedError: what was there may have been pruned.
             InvalidInputError: an unknown view, or no datetime; InvalidPathError.
         """
         store_id, path, full = memory_stores.known(memory_store_id), checks.path(path), checks.view(view) == "full"
@@ -141,6 +150,7 @@ class MemoryVersions:
 
         Raises:
             StoreNotFoundError, VersionNotFoundError: no such store; no such version, or none before it.
+            HistoryPrunedError: the one before it was pruned.
             InvalidInputError: an unknown view.
         """
         store_id, version_id = memory_stores.known(memory_store_id), _known(memory_version_id)
@@ -183,11 +193,13 @@ class MemoryVersions:
         def change(connection: StoreConnection) -> MemoryVersion:
             connection.run(queries.VERSION_REDACT, store_id, version_id, *who)
             result = connection.run(queries.VERSION_GET, store_id, version_id)
-            with suppress(psycopg.Error):  # it is redacted already
-                connection.run(queries.VERSIONS_CLEAR)
             return rows.version_in_view(result, 0, store_id)
 
-        return self._contact.change(change, lambda _: None, memory_store_id=store_id)
+        version = self._contact.change(change, lambda _: None, memory_store_id=store_id)
+        # Only the owner may vacuum. Where it fails, the text is redacted already.
+        with suppress(psycopg.Error, DatabaseUnavailableError), self._contact.owner.connection() as connection:
+            connection.run(queries.VERSIONS_CLEAR)
+        return version
 
     def restore(
         self,
@@ -237,11 +249,27 @@ class MemoryVersions:
         def read(connection: StoreConnection) -> MemoryVersion:
             result = connection.run(statement, store_id, *values)
             if not result.ntuples:
-                missing = memory_stores.missing(connection, store_id)
-                raise StoreNotFoundError(store_id) if missing else VersionNotFoundError(named, path)
+                _refuse_absent(connection, statement, store_id, values, VersionNotFoundError(named, path))
             return rows.version_in_view(result, 0, store_id, full=full)
 
         return self._contact.read(read)
+
+
+def _refuse_absent(
+    connection: StoreConnection,
+    asked: Statement,
+    store_id: str,
+    values: Sequence[Parameter],
+    absent: VersionNotFoundError,
+) -> NoReturn:
+    """Why nothing was found: there is no such store, what was asked for is pruned, or it never was."""
+    if memory_stores.missing(connection, store_id):
+        raise StoreNotFoundError(store_id)
+    if asked in prune_queries.PRUNED:
+        pruned = connection.run(prune_queries.PRUNED[asked], store_id, *values)
+        if pruned.ntuples:
+            raise HistoryPrunedError(rows.number(pruned.get_value(0, 0)), str(absent))
+    raise absent
 
 
 def _known(memory_version_id: object) -> str:
