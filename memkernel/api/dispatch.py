@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from memkernel import ids
-from memkernel.api import errors, memories, memory_stores, memory_versions, pages, params, wire
+from memkernel.api import errors, memories, memory_stores, memory_versions, openapi, pages, params, wire
 from memkernel.api.messages import Principal, Request, Response
 from memkernel.api.params import Json
 from memkernel.api.routes import Call, Route, RouteTable
@@ -17,6 +17,7 @@ from memkernel.store import Database, checks
 
 ROUTES: Final = RouteTable((*memory_stores.ROUTES, *memories.ROUTES, *memory_versions.ROUTES))
 
+_DOCUMENT: Final = "/openapi.json"
 _WORKSPACE: Final = "anthropic-workspace-id"
 
 
@@ -60,6 +61,8 @@ class Api:
 
     def _answer(self, request: Request, headers: dict[str, str]) -> Json:
         """The answer's JSON; `headers` learns the workspace as soon as it is known."""
+        if request.path == _DOCUMENT:
+            return self._told(request)
         principal = self._authenticate(request)
         headers[_WORKSPACE] = workspace_id = principal.workspace_id
         _check_workspace(request.headers, workspace_id)
@@ -79,6 +82,15 @@ class Api:
             if answer.get(token):
                 answer[token] = pages.signed(answer[token], workspace_id, self._page_key)
         return answer
+
+    def _told(self, request: Request) -> Json:
+        if request.method != "GET":
+            raise _no_method(request, ["GET"])
+        return self._document
+
+    @cached_property
+    def _document(self) -> Json:
+        return openapi.document(ROUTES.routes, wire.SCHEMAS)
 
     @cached_property
     def _page_key(self) -> bytes:
@@ -108,6 +120,10 @@ def _chosen(methods: Mapping[str, Route], request: Request) -> Route:
         raise ApiError(404, f"there is no route {request.path}")
     route = methods.get(request.method)
     if route is None:
-        allow = ", ".join(sorted(methods))
-        raise ApiError(405, f"{request.method} is not a method of {request.path}", headers={"allow": allow})
+        raise _no_method(request, methods)
     return route
+
+
+def _no_method(request: Request, methods: Iterable[str]) -> ApiError:
+    allow = ", ".join(sorted(methods))
+    return ApiError(405, f"{request.method} is not a method of {request.path}", headers={"allow": allow})

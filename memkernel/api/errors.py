@@ -85,6 +85,12 @@ _RULES: Final[Mapping[type[Exception], _Rule]] = {
 }
 
 
+def envelopes(status: int) -> dict[str, tuple[str, ...]]:
+    """The error types that answer with this status, and the facts that each brings besides its message."""
+    found = {rule.type or TYPES[status]: rule.facts for rule in _RULES.values() if rule.status == status}
+    return found or {TYPES[status]: ()}
+
+
 def response(error: Exception, headers: Mapping[str, str] | None = None) -> Response:
     """The response to a request that failed.
 

@@ -9,11 +9,11 @@ from memkernel.api.params import (
     LIMIT,
     PAGE,
     SHA256,
-    VIEW,
+    VIEW_BASIC,
+    VIEW_FULL,
     Field,
     Json,
     Kind,
-    Schema,
     integer,
     nullable,
     one_of,
@@ -78,7 +78,7 @@ _CHANGES: Final = (
 _FILTERS: Final = (
     Field("path_prefix", text(checks.prefix, pattern="^/(.*/)?$")),
     Field("depth", integer(checks.depth, minimum=0, maximum=1, default=0)),
-    VIEW,
+    VIEW_BASIC,
     LIMIT,
     PAGE,
 )
@@ -87,11 +87,9 @@ _ALL: Final = "/v1/memory_stores/{memory_store_id}/memories"
 _ONE: Final = f"{_ALL}/{{memory_id}}"
 
 ROUTES: Final = (
-    Route("POST", _ALL, create, "Memory", query=(VIEW,), body=_NEW, conflicts=True),
+    Route("POST", _ALL, create, "Memory", query=(VIEW_BASIC,), body=_NEW, conflicts=True),
     Route("GET", _ALL, list, "MemoryPage", query=_FILTERS),
-    Route("GET", _ONE, retrieve, "Memory", query=(VIEW,)),
-    Route("POST", _ONE, update, "Memory", query=(VIEW,), body=_CHANGES, conflicts=True),
+    Route("GET", _ONE, retrieve, "Memory", query=(VIEW_FULL,)),
+    Route("POST", _ONE, update, "Memory", query=(VIEW_BASIC,), body=_CHANGES, conflicts=True),
     Route("DELETE", _ONE, delete, "MemoryDeleted", query=(Field("expected_content_sha256", SHA256),), conflicts=True),
 )
-
-SCHEMAS: Final[dict[str, Schema]] = {}

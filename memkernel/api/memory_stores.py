@@ -14,7 +14,6 @@ from memkernel.api.params import (
     PAGE,
     Field,
     Json,
-    Schema,
     nullable,
     text,
 )
@@ -81,5 +80,3 @@ ROUTES: Final = (
     Route("DELETE", _ONE, delete, "MemoryStoreDeleted"),
     Route("POST", f"{_ONE}/archive", archive, "MemoryStore"),
 )
-
-SCHEMAS: Final[dict[str, Schema]] = {}

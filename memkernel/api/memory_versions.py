@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from memkernel.api import wire
-from memkernel.api.params import LIMIT, MOMENT, PAGE, VIEW, Field, Json, Schema, one_of, text
+from memkernel.api.params import LIMIT, MOMENT, PAGE, VIEW_BASIC, VIEW_FULL, Field, Json, one_of, text
 from memkernel.api.routes import Call, Route
 
 
@@ -36,7 +36,7 @@ _FILTERS: Final = (
     Field("service_account_id", text()),
     Field("created_at[gte]", MOMENT),
     Field("created_at[lte]", MOMENT),
-    VIEW,
+    VIEW_BASIC,
     LIMIT,
     PAGE,
 )
@@ -46,8 +46,6 @@ _ONE: Final = f"{_ALL}/{{memory_version_id}}"
 
 ROUTES: Final = (
     Route("GET", _ALL, list, "MemoryVersionPage", query=_FILTERS),
-    Route("GET", _ONE, retrieve, "MemoryVersion", query=(VIEW,)),
+    Route("GET", _ONE, retrieve, "MemoryVersion", query=(VIEW_FULL,)),
     Route("POST", f"{_ONE}/redact", redact, "MemoryVersion"),
 )
-
-SCHEMAS: Final[dict[str, Schema]] = {}

@@ -69,9 +69,11 @@ def text(check: Callable[[Any], Any] | None = None, **schema: Any) -> Kind:
     return Kind(read, {"type": "string", **schema})
 
 
-def one_of(*words: str) -> Kind:
+def one_of(*words: str, **schema: Any) -> Kind:
     """One of a few words."""
-    return Kind(lambda name, value: checks.one_of(name, value, words), {"type": "string", "enum": list(words)})
+    return Kind(
+        lambda name, value: checks.one_of(name, value, words), {"type": "string", "enum": list(words), **schema}
+    )
 
 
 def integer(check: Callable[[Any], int], **schema: Any) -> Kind:
@@ -286,6 +288,7 @@ def _metadata(check: Callable[[Any], Any], value_type: str | list[str]) -> Kind:
 
 METADATA: Final = _metadata(checks.metadata, "string")
 METADATA_PATCH: Final = _metadata(checks.metadata_patch, ["string", "null"])
-VIEW: Final = Field("view", one_of("basic", "full"))
+VIEW_BASIC: Final = Field("view", one_of("basic", "full", default="basic"))
+VIEW_FULL: Final = Field("view", one_of("basic", "full", default="full"))
 LIMIT: Final = Field("limit", integer(checks.limit, minimum=1, maximum=checks.MAX_PAGE, default=20))
 PAGE: Final = Field("page", text(pattern="^page_"))

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from memkernel.api.params import Json
+from memkernel.api import params
+from memkernel.api.params import Json, Schema
 from memkernel.models import Actor, ActorType, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Page
 
 T = TypeVar("T")
@@ -20,6 +21,94 @@ _ACTOR_IDS: Final[dict[ActorType, str]] = {
     "user_actor": "user_id",
     "service_account_actor": "service_account_id",
 }
+
+
+# -- what an answer looks like, as JSON Schema says it ---------------------------------------------------
+
+
+def object_of(**properties: Schema) -> Schema:
+    """An answer's object: all its members are always there."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def or_null(schema: Schema) -> Schema:
+    """The same, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def page_of(name: str) -> Schema:
+    """A page of the objects that this component describes."""
+    return object_of(data={"type": "array", "items": ref(name)}, next_page=or_null(TEXT))
+
+
+def ref(name: str) -> Schema:
+    """A component, by its name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _tag(word: str) -> Schema:
+    return {"type": "string", "const": word}
+
+
+TEXT: Final[Schema] = {"type": "string"}
+MOMENT: Final[Schema] = {"type": "string", "format": "date-time"}
+SIZE: Final[Schema] = {"type": "integer", "minimum": 0}
+SHA256: Final = params.SHA256.schema
+PAIRS: Final[Schema] = {"type": "object", "additionalProperties": TEXT}
+
+
+SCHEMAS: Final[dict[str, Schema]] = {
+    "Actor": {
+        "oneOf": [object_of(type=_tag(kind), **{ident: TEXT}) for kind, ident in _ACTOR_IDS.items()],
+    },
+    "MemoryStore": object_of(
+        id=TEXT,
+        type=_tag("memory_store"),
+        name=TEXT,
+        description=TEXT,
+        metadata=PAIRS,
+        created_at=MOMENT,
+        updated_at=MOMENT,
+        archived_at=or_null(MOMENT),
+    ),
+    "MemoryStorePage": page_of("MemoryStore"),
+    "MemoryStoreDeleted": object_of(id=TEXT, type=_tag("memory_store_deleted")),
+    "Memory": object_of(
+        id=TEXT,
+        type=_tag("memory"),
+        memory_store_id=TEXT,
+        memory_version_id=TEXT,
+        path=TEXT,
+        content=or_null(TEXT),
+        content_size_bytes=SIZE,
+        content_sha256=SHA256,
+        created_at=MOMENT,
+        updated_at=MOMENT,
+    ),
+    "MemoryPrefix": object_of(type=_tag("memory_prefix"), path=TEXT),
+    "MemoryOrPrefix": {"oneOf": [ref("Memory"), ref("MemoryPrefix")]},
+    "MemoryPage": page_of("MemoryOrPrefix"),
+    "MemoryDeleted": object_of(id=TEXT, type=_tag("memory_deleted")),
+    "MemoryVersion": object_of(
+        id=TEXT,
+        type=_tag("memory_version"),
+        memory_store_id=TEXT,
+        memory_id=TEXT,
+        operation={"type": "string", "enum": ["created", "modified", "deleted"]},
+        path=or_null(TEXT),
+        content=or_null(TEXT),
+        content_size_bytes=or_null(SIZE),
+        content_sha256=or_null(SHA256),
+        created_at=MOMENT,
+        created_by=or_null(ref("Actor")),
+        redacted_at=or_null(MOMENT),
+        redacted_by=or_null(ref("Actor")),
+    ),
+    "MemoryVersionPage": page_of("MemoryVersion"),
+}
+
+
+# -- records -> JSON -----------------------------------------------------------------------------------
 
 
 def encode(value: Json) -> bytes:
