@@ -12,7 +12,8 @@
     │   ├── StoreNotFoundError                      .store .near
     │   ├── MemoryNotFoundError                     .path_or_id .near
     │   ├── VersionNotFoundError                    .version
-    │   └── SessionNotFoundError                    .session
+    │   ├── SessionNotFoundError                    .session
+    │   └── ApiKeyNotFoundError                     .api_key
     ├── AmbiguousStoreError                     .store .candidates
     ├── ConflictError                           the state is not what the caller thought
     │   ├── PreconditionFailedError                 .expected .actual .path
@@ -63,6 +64,7 @@ is set (`%memory config traceback on`).
 from __future__ import annotations
 
 from memkernel.errors.absence import AmbiguousStoreError as AmbiguousStoreError
+from memkernel.errors.absence import ApiKeyNotFoundError as ApiKeyNotFoundError
 from memkernel.errors.absence import MemoryNotFoundError as MemoryNotFoundError
 from memkernel.errors.absence import NoStoreInUseError as NoStoreInUseError
 from memkernel.errors.absence import NotFoundError as NotFoundError

@@ -69,3 +69,11 @@ class AmbiguousStoreError(MemkernelError):
     def __init__(self, store: str, candidates: Sequence[str]) -> None:
         super().__init__(f"{store!r} names {len(candidates)} stores", hint=f"Use an id: {', '.join(candidates)}")
         self.store, self.candidates = store, tuple(candidates)
+
+
+class ApiKeyNotFoundError(NotFoundError):
+    """There is no API key with this id."""
+
+    def __init__(self, api_key: str) -> None:
+        super().__init__(f"there is no API key {api_key}", hint="`memkernel keys ls` lists them.")
+        self.api_key = api_key

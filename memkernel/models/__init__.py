@@ -6,6 +6,7 @@ Sources: CONTRACT B.3 (store), B.5 (memory), B.10 (version), B.11 (actor).
 
 from __future__ import annotations
 
+from memkernel.models.api_keys import ApiKey as ApiKey
 from memkernel.models.cells import CellError as CellError
 from memkernel.models.cells import CellResult as CellResult
 from memkernel.models.cells import CellStatus as CellStatus

@@ -11,6 +11,7 @@ import psycopg
 from memkernel.errors import WorkspaceRoleError
 from memkernel.models import Limits, ServerStatus
 from memkernel.store import checks, queries, rows, workspaces
+from memkernel.store.api_keys import ApiKeys
 from memkernel.store.connections import Pool, StoreConnection
 from memkernel.store.contact import Contact, Settled, Unsettled
 from memkernel.store.dumping import Row, dump
@@ -33,6 +34,7 @@ class Database:
         memory_versions: the versions of those.
         sessions: the sessions that attach stores.
         mounts: what those have mounted.
+        keys: the keys to the HTTP API.
         pruning: takes old versions out of the stores.
     """
 
@@ -79,6 +81,7 @@ class Database:
         self._views: dict[str, Self] = {}
         self._page_key: list[bytes] = []
         self._owner = Contact(self._pool, reconnect_s, checks.workspace_id(workspace_id))
+        self.keys = ApiKeys(self._owner)
         self._use(self._owner)
 
     def _use(self, contact: Contact) -> None:
@@ -99,6 +102,19 @@ class Database:
         """
         with self._pool.connection():
             pass
+
+    @property
+    def workspace_id(self) -> str:
+        """The workspace whose stores and sessions are listed and made."""
+        return self._contact.workspace_id
+
+    def ping(self) -> None:
+        """Ask the server for nothing.
+
+        Raises:
+            DatabaseUnavailableError: it does not answer.
+        """
+        self._contact.read(lambda connection: connection.run(queries.NOTHING))
 
     def in_workspace(self, workspace_id: str) -> Self:
         """These rows as the API sees them: those of one workspace, whatever a query asks for.
@@ -159,7 +175,7 @@ class Database:
 
     def dump(self, tables: Mapping[str, Sequence[str]]) -> Generator[tuple[str, Iterator[Row]]]:
         """Tables with the columns asked for, the workspace's rows, all from one snapshot; see `dumping.dump`."""
-        self._contact.read(lambda connection: connection.run(queries.NOTHING))  # what is lost already is made anew
+        self.ping()  # what is lost already is made anew
         yield from dump(self._contact.pool, tables, self._contact.workspace_id)
 
     def close(self) -> None:

@@ -249,6 +249,25 @@ STATUS: Final = planned(
     "(SELECT max(number)::bigint FROM memkernel.schema_migrations) FROM memkernel.memory_stores "
     "WHERE workspace_id = $1::text"
 )
+# api_keys_pkey, api_keys_secret_unique; only the owner may.
+KEY: Final = "k.id, k.workspace_id, k.name, k.read_only, k.created_at, k.expires_at, k.revoked_at"
+KEY_CREATE: Final = planned(
+    "INSERT INTO memkernel.api_keys AS k "
+    "(workspace_id, id, name, secret_sha256, read_only, expires_at, created_at) VALUES ("
+    "$1::text, $2::text, $3::text, $4::bytea, $5::boolean, $6::timestamptz, clock_timestamp()) "
+    f"ON CONFLICT ON CONSTRAINT api_keys_pkey DO UPDATE SET id = excluded.id RETURNING {KEY}"
+)
+KEY_LIST: Final = planned(f"SELECT {KEY} FROM memkernel.api_keys k ORDER BY k.created_at DESC, k.id")
+KEY_REVOKE: Final = planned(
+    "UPDATE memkernel.api_keys k SET revoked_at = coalesce(k.revoked_at, clock_timestamp()) "
+    f"WHERE k.id = $1::text RETURNING {KEY}"
+)
+KEY_FIND: Final = prepared(
+    "key_find",
+    f"SELECT {KEY}, EXISTS (SELECT FROM memkernel.api_keys WHERE revoked_at IS NULL) "
+    "FROM (SELECT) nothing LEFT JOIN memkernel.api_keys k ON k.secret_sha256 = $1::bytea "
+    "AND k.revoked_at IS NULL AND (k.expires_at > clock_timestamp()) IS NOT FALSE",
+)
 PAGE_KEY: Final = planned("SELECT key FROM memkernel.page_key")
 
 # -- a listing of versions -------------------------------------------------------------------------
