@@ -1,4 +1,4 @@
-"""The command line: `memkernel demo | doctor | migrate | session | stop`; one module a command."""
+"""The command line: `memkernel demo | doctor | keys | migrate | prune | serve | session | stop`, a module each."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from memkernel import __version__
-from memkernel.cli import demo, doctor, servers, sessions
+from memkernel.cli import demo, doctor, keys, prune, serve, servers, sessions
 from memkernel.errors import MemkernelError
 
-_COMMANDS = (demo, doctor, servers, sessions)
+_COMMANDS = (demo, doctor, keys, prune, serve, servers, sessions)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from memkernel import cluster, config
 from memkernel.handle.records import Records
 from memkernel.handle.store import Store
-from memkernel.models import Actor, MemoryStore, Settings
+from memkernel.models import Actor, MemoryStore, Pruned, Settings
 from memkernel.store import Database, ServerStatus
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from memkernel.api.messages import Principal
 
 
-def connect(dsn: str | None = None, *, actor: Actor | None = None) -> Connection:
+def connect(dsn: str | None = None, *, actor: Actor | None = None, workspace: str = "default") -> Connection:
     """Connect to a PostgreSQL, and make or check memkernel's tables there.
 
     Args:
@@ -27,14 +28,16 @@ def connect(dsn: str | None = None, *, actor: Actor | None = None) -> Connection
             PostgreSQL, which is started where it does not run. A server that was chosen and fails is an error;
             no other one is tried.
         actor: who writes; by default a `user_actor` named after the operating system's user.
+        workspace: whose stores are listed, found by name and made: 1-64 letters, digits, `_`, `-` and `.`.
 
     Raises:
+        InvalidInputError: the workspace's id, or the DSN, is illegal.
         ClusterError: the embedded PostgreSQL cannot be started.
         DatabaseError: the server does not answer, is too old, or holds another version's tables.
     """
     settings = config.load()
     chosen = cluster.choose(dsn, settings)
-    database = Database(chosen.dsn, limits=settings.limits, migrate=chosen.cluster is not None)
+    database = Database(chosen.dsn, limits=settings.limits, migrate=chosen.cluster is not None, workspace_id=workspace)
     database.open()
     return Connection(database, chosen, actor or Actor("user_actor", f"user_{settings.user}"), settings)
 
@@ -118,6 +121,28 @@ class Connection:
             page = found.next_page
             if page is None:
                 return
+
+    def prune(
+        self, *, older_than: timedelta, keep: int = 3, store: str | Store | None = None, dry_run: bool = False
+    ) -> Records[Pruned]:
+        """Delete, for ever, the versions that were superseded or ended before a time (CONTRACT 0.3, row 18).
+
+        Args:
+            older_than: 30 days or more. What was current at any moment since then stays, as every head does.
+            keep: so many of its newest versions a live memory keeps, however old they are.
+            store: one store, archived or not; by default all of the workspace.
+            dry_run: only tell what would go.
+
+        Returns:
+            What each store lost, or would lose; stores that lose nothing are left out.
+
+        Raises:
+            InvalidInputError: less than 30 days, or less than 1 version.
+            StoreNotFoundError, AmbiguousStoreError: nothing, or several stores answer to `store`.
+        """
+        one = store.id if isinstance(store, Store) else None if store is None else self.store(store).id
+        pruned = self.database.pruning.prune(older_than=older_than, keep=keep, memory_store_id=one, dry_run=dry_run)
+        return Records(pruned, kind=Pruned, empty="Nothing is to be pruned.")
 
     def sql(self, query: str, *, limit: int | None = None) -> SqlResult:
         """Read-only SQL (DuckDB's) over `memory_stores`, `memories` and `memory_versions` of this database.
