@@ -31,16 +31,17 @@ MAX_METADATA_VALUE_CHARS: Final = 512
 MAX_TITLE_CHARS: Final = 255
 MAX_INSTRUCTIONS_CHARS: Final = 4_096
 MAX_ID_CHARS: Final = 255
+MAX_VERSION: Final = 2**31 - 1
 MAX_PAGE: Final = 100
 MAX_FULL_PAGE: Final = 20
 MAX_RESOURCES_PAGE: Final = 1_000
+STATUSES: Final = ("rescheduling", "running", "idle", "terminated")
 MIN_RETENTION: Final = timedelta(days=30)
 
 _WORKSPACE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _AMOUNT: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 _AGES: Final = timedelta(days=36_525)  # no version is as old; beyond the calendar PostgreSQL refuses
-_STATUSES: Final = ("rescheduling", "running", "idle", "terminated")
 _ACTOR_TYPES: Final = ("api_actor", "session_actor", "user_actor", "service_account_actor")
 
 
@@ -298,7 +299,7 @@ def title(value: object) -> str:
 
 def status(value: object) -> SessionStatus:
     """One of a session's states."""
-    return cast(SessionStatus, one_of("status", value, _STATUSES))
+    return cast(SessionStatus, one_of("status", value, STATUSES))
 
 
 def statuses(value: object) -> list[str] | None:
@@ -351,7 +352,7 @@ def agent(value: object) -> AgentReference | None:
 
 def version(field: str, value: object) -> int:
     """The number of an agent's version: 1, 2, 3 …"""
-    return _whole(field, value, 2**31 - 1)
+    return _whole(field, value, MAX_VERSION)
 
 
 def environment_id(value: object) -> str | None:

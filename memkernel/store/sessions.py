@@ -276,7 +276,7 @@ class Sessions:
             hint="`%sandbox mounts` lists the stores of a session.",
         )
 
-    def add_resource(self, session_id: str, params: AttachmentParams) -> NoReturn:
+    def add_resource(self, session_id: str) -> NoReturn:
         """Refuse: what a session attaches is fixed (CONTRACT C.2).
 
         Raises:
@@ -284,7 +284,18 @@ class Sessions:
             InvalidInputError: always, otherwise.
         """
         self.retrieve(session_id)
-        raise InvalidInputError(f"{_FIXED}: none can be added to {session_id}", hint="Create another session.")
+        raise InvalidInputError(f"{_FIXED}: nothing can be added to {session_id}", hint="Create another session.")
+
+    def update_resource(self, session_id: str, memory_store_id: str) -> NoReturn:
+        """Refuse: what a session attaches is fixed (CONTRACT C.2).
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            NotFoundError: it attaches no such store.
+            InvalidInputError: always, otherwise.
+        """
+        self.resource(session_id, memory_store_id)
+        raise InvalidInputError(f"{_FIXED}: {memory_store_id} stays as {session_id} attaches it")
 
     def delete_resource(self, session_id: str, memory_store_id: str) -> NoReturn:
         """Refuse: what a session attaches is fixed (CONTRACT C.2).

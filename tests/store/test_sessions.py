@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC
-from typing import Any, get_args
+from typing import Any
 
 import psycopg
 import pytest
@@ -20,37 +20,26 @@ from memkernel.errors import (
     MemkernelError,
     NotFoundError,
     SessionNotFoundError,
+    SessionRunningError,
     StoreArchivedError,
     StoreAttachedError,
     StoreNotFoundError,
 )
 from memkernel.models import (
     Actor,
+    AgentReference,
     Attachment,
     AttachmentParams,
+    BudgetLimit,
     Memory,
     MemoryStore,
     Page,
     SessionRecord,
-    SessionStatus,
 )
-from memkernel.store import Database, migrate
+from memkernel.store import Database, migrate, pages
+from tests.store.attaching import NO_STORE, attach, make_stores
 
 NOTHING = "sesn_" + "0" * 26
-NO_STORE = "memstore_" + "0" * 26
-
-
-def attach(*stores: MemoryStore, **facts: Any) -> list[AttachmentParams]:
-    """The parameters that attach these stores."""
-    return [AttachmentParams(store.id, **facts) for store in stores]
-
-
-def make_stores(database: Database, *names: str) -> list[MemoryStore]:
-    return [database.memory_stores.create(name=name) for name in names]
-
-
-def all_ids(page: Page[SessionRecord]) -> list[str]:
-    return [session.id for session in page.data]
 
 
 def no_session_attaches(database: Database, stores: Iterable[MemoryStore]) -> bool:
@@ -219,6 +208,59 @@ def test_fault_14_broken_metadata_is_refused(database: Database, metadata: Any) 
         database.sessions.create(metadata=metadata)
 
 
+# -- what it was asked for with --------------------------------------------------------------------
+
+
+def test_a_session_keeps_what_it_was_asked_for_with(database: Database) -> None:
+    budget = BudgetLimit("2500")
+    session = database.sessions.create(
+        agent=AgentReference("agent_é", 7), environment_id="env_1", vault_ids=("vlt_b", "vlt_a"), budget=budget
+    )
+    assert (session.agent, session.environment_id) == (AgentReference("agent_é", 7), "env_1")
+    assert (session.vault_ids, session.budget) == (("vlt_b", "vlt_a"), budget)
+    assert database.sessions.retrieve(session.id) == session == database.sessions.list().data[0]
+    assert database.sessions.create(agent="agent_1").agent == AgentReference("agent_1", 1)
+
+
+BROKEN_FACTS: dict[str, list[Any]] = {
+    "agent": ["", "a" * 256, "bell\x07", "\ud800", 3, {"id": "agent_1"}, AgentReference("a", 0), AgentReference("")],
+    "environment_id": ["", "e" * 256, "nul\0", 3, b"x"],
+    "vault_ids": ["vlt_1", None, 3, [""], [3], ["v" * 256], {"vlt_1": 1}],
+    "budget": [25, "25", {}, *(BudgetLimit(amount) for amount in ("", "-1", "2.5", "025", "٣"))],
+}
+
+
+@pytest.mark.parametrize("field", BROKEN_FACTS)
+def test_what_it_is_asked_for_with_is_checked_by_field(database: Database, store: MemoryStore, field: str) -> None:
+    for value in BROKEN_FACTS[field]:
+        with pytest.raises(InvalidInputError, match=field):
+            database.sessions.create(attach(store), **{field: value})
+    assert no_session_attaches(database, [store])
+
+
+def test_a_budget_is_replaced_or_removed_and_never_added(database: Database) -> None:
+    sessions, budget = database.sessions, BudgetLimit("2500")
+    session = sessions.create(budget=budget)
+    assert sessions.update(session.id, title="t").budget == budget
+    assert sessions.update(session.id, budget=BudgetLimit("50")).budget == BudgetLimit("50")
+    removed = sessions.update(session.id, budget=None)
+    assert removed.budget is None
+    assert sessions.update(session.id, budget=None) == removed
+    for ident in (session.id, sessions.create().id):
+        with pytest.raises(InvalidInputError, match=f"budget: session {ident} was made without one"):
+            sessions.update(ident, budget=budget, title="u")
+    assert sessions.retrieve(session.id) == removed
+
+
+def test_the_budget_of_a_session_that_has_ended_stays(database: Database) -> None:
+    session = database.sessions.create(budget=BudgetLimit("2500"))
+    ended = database.sessions.update(session.id, status="terminated")
+    assert database.sessions.update(session.id, budget=BudgetLimit("2500")) == ended
+    for budget in (BudgetLimit("1"), None):
+        with pytest.raises(InvalidInputError, match=f"budget: session {session.id} is terminated"):
+            database.sessions.update(session.id, budget=budget)
+
+
 # -- folders -------------------------------------------------------------------------------------
 
 
@@ -281,6 +323,31 @@ def test_f236_resources_are_listed_and_found_by_their_store(database: Database) 
         assert database.sessions.resource(session.id, store.id) == resource
 
 
+def test_f236_resources_are_listed_in_pages_on_request(database: Database) -> None:
+    session = database.sessions.create(attach(*make_stores(database, *"abcde")))
+    token, seen = None, list[str]()
+    for expected in (["a", "b"], ["c", "d"], ["e"]):
+        page = database.sessions.resources(session.id, limit=2, page=token)
+        assert [resource.name for resource in page.data] == expected
+        token, seen = page.next_page, [*seen, *expected]
+    assert token is None
+    assert database.sessions.resources(session.id, limit=1_000).data == list(session.resources)
+
+
+def test_f236_a_broken_page_of_resources_is_refused(database: Database, store: MemoryStore) -> None:
+    (other,) = make_stores(database, "other")
+    session, stranger = (database.sessions.create(attach(store, other)) for _ in range(2))
+    limits: list[Any] = [0, 1_001, "2", True, 2.0]
+    for limit in limits:
+        with pytest.raises(InvalidInputError, match="limit"):
+            database.sessions.resources(session.id, limit=limit)
+    token = database.sessions.resources(stranger.id, limit=1).next_page
+    gone = pages.token(pages.binding("resources", session=session.id), [NO_STORE])
+    for page in (token, "", "x", gone, database.sessions.list(limit=1).next_page):
+        with pytest.raises(InvalidPageError):
+            database.sessions.resources(session.id, page=page)
+
+
 @pytest.mark.parametrize("ident", [NO_STORE, "", "a", None, 7])
 def test_f236_a_resource_that_is_not_there_is_not_found(database: Database, store: MemoryStore, ident: Any) -> None:
     session = database.sessions.create(attach(store))
@@ -294,132 +361,14 @@ def test_f236_a_resource_that_is_not_there_is_not_found(database: Database, stor
 def test_f237_what_is_attached_cannot_be_changed(database: Database, store: MemoryStore) -> None:
     session = database.sessions.create(attach(store))
     (other,) = make_stores(database, "other")
-    for params in (AttachmentParams(other.id), AttachmentParams(store.id), AttachmentParams(NO_STORE)):
-        with pytest.raises(InvalidInputError, match="chosen when it is created"):
-            database.sessions.add_resource(session.id, params)
     with pytest.raises(InvalidInputError, match="chosen when it is created"):
-        database.sessions.delete_resource(session.id, store.id)
+        database.sessions.add_resource(session.id)
+    for change in (database.sessions.update_resource, database.sessions.delete_resource):
+        with pytest.raises(InvalidInputError, match="chosen when it is created"):
+            change(session.id, store.id)
+        with pytest.raises(NotFoundError):
+            change(session.id, other.id)
     assert database.sessions.retrieve(session.id) == session
-    with pytest.raises(NotFoundError):
-        database.sessions.delete_resource(session.id, other.id)
-
-
-# -- which sessions there are --------------------------------------------------------------------
-
-
-def test_f238_the_sessions_of_a_store_are_exactly_those_that_attach_it(database: Database) -> None:
-    one, other, lonely = make_stores(database, "one", "other", "lonely")
-    both = database.sessions.create(attach(one, other))
-    first = database.sessions.create(attach(one, access="read_only"))
-    database.sessions.create()
-    assert database.sessions.list(memory_store_id=one.id).data == [first, both]
-    assert database.sessions.list(memory_store_id=other.id).data == [both]
-    assert database.sessions.list(memory_store_id=lonely.id).data == []
-    assert database.sessions.list(memory_store_id=NO_STORE).data == []
-    assert database.sessions.list(memory_store_id="no id").data == []
-
-
-def test_sessions_are_listed_newest_first_or_oldest_first_over_pages_of_one(fresh_database: Database) -> None:
-    sessions = fresh_database.sessions
-    made = [sessions.create(title=str(number)).id for number in range(5)]
-    assert pages_of_one(lambda page: sessions.list(limit=1, page=page)) == made[::-1]
-    assert pages_of_one(lambda page: sessions.list(limit=1, page=page, order="asc")) == made
-
-
-def pages_of_one(list_from: Callable[[str | None], Page[SessionRecord]]) -> list[str]:
-    seen: list[str] = []
-    page = None
-    while True:
-        listing = list_from(page)
-        seen += all_ids(listing)
-        page = listing.next_page
-        if page is None:
-            return seen
-
-
-def test_sessions_of_one_moment_are_paged_without_a_gap(fresh_database: Database, dsn: str) -> None:
-    made = sorted(fresh_database.sessions.create().id for _ in range(4))
-    with psycopg.connect(dsn, autocommit=True) as admin:
-        admin.execute("UPDATE memkernel.sessions SET created_at = '2026-11-30 10:00Z'")
-    sessions = fresh_database.sessions
-    assert pages_of_one(lambda page: sessions.list(limit=1, page=page)) == made[::-1]
-    assert pages_of_one(lambda page: sessions.list(limit=1, page=page, order="asc")) == made
-
-
-def test_paging_survives_sessions_that_come_and_go(fresh_database: Database) -> None:
-    sessions = fresh_database.sessions
-    made = [sessions.create().id for _ in range(4)]
-    first = sessions.list(limit=2)
-    assert all_ids(first) == [made[3], made[2]]
-    sessions.delete(made[2])
-    sessions.create()
-    assert all_ids(sessions.list(limit=2, page=first.next_page)) == [made[1], made[0]]
-
-
-def test_sessions_are_listed_by_status(fresh_database: Database) -> None:
-    sessions = fresh_database.sessions
-    made = {status: sessions.create().id for status in get_args(SessionStatus)}
-    for status, ident in made.items():
-        sessions.update(ident, status=status)
-    for status, ident in made.items():
-        assert all_ids(sessions.list(statuses=[status])) == [ident]
-    both = sessions.list(statuses=("running", "idle", "running"), order="asc")
-    assert all_ids(both) == sorted([made["running"], made["idle"]])
-    assert len(sessions.list().data) == 4
-    assert sessions.list(statuses=[]).data == []
-
-
-def test_archived_sessions_are_listed_on_request(fresh_database: Database) -> None:
-    sessions, (store,) = fresh_database.sessions, make_stores(fresh_database, "Notes")
-    kept, gone = sessions.create(attach(store)), sessions.create(attach(store))
-    gone = sessions.archive(gone.id)
-    assert sessions.list().data == sessions.list(memory_store_id=store.id).data == [kept]
-    assert sessions.list(include_archived=True).data == [gone, kept]
-    assert sessions.list(include_archived=True, memory_store_id=store.id).data == [gone, kept]
-
-
-def test_a_page_holds_20_by_default(fresh_database: Database) -> None:
-    for _ in range(21):
-        fresh_database.sessions.create()
-    assert len(fresh_database.sessions.list().data) == 20
-    assert len(fresh_database.sessions.list(limit=100).data) == 21
-
-
-BROKEN_FILTERS: dict[str, list[Any]] = {
-    "limit": [0, 101, -1, "20", 20.0, True, None],
-    "order": ["", "newest", "ASC", None, 1, []],
-    "statuses": ["idle", ["gone"], [None], [["idle"]], 3, [""]],
-    "memory_store_id": [3, "nul\0", "\ud800", b"x"],
-}
-
-
-@pytest.mark.parametrize("field", BROKEN_FILTERS)
-def test_a_broken_filter_is_refused_by_field(database: Database, field: str) -> None:
-    for value in BROKEN_FILTERS[field]:
-        with pytest.raises(InvalidInputError, match="status" if field == "statuses" else field):
-            database.sessions.list(**{field: value})
-
-
-def test_fault_17_a_token_of_another_listing_is_refused(fresh_database: Database) -> None:
-    sessions, (store,) = fresh_database.sessions, make_stores(fresh_database, "Notes")
-    for _ in range(3):
-        sessions.create(attach(store))
-        fresh_database.memory_stores.create(name="n")
-    token = sessions.list(limit=1, statuses=["idle", "running"]).next_page
-    assert token
-    assert sessions.list(limit=2, statuses=["running", "idle"], page=token).data  # neither limit nor order of words
-    for listing in (
-        lambda: sessions.list(page=token),
-        lambda: sessions.list(statuses=["idle"], page=token),
-        lambda: sessions.list(statuses=["idle", "running"], page=token, order="asc"),
-        lambda: sessions.list(statuses=["idle", "running"], page=token, include_archived=True),
-        lambda: sessions.list(statuses=["idle", "running"], page=token, memory_store_id=store.id),
-        lambda: sessions.list(statuses=["idle", "running"], page=token + "x"),
-        lambda: sessions.list(page=fresh_database.memory_stores.list(limit=1).next_page),
-        lambda: sessions.list(page=""),
-    ):
-        with pytest.raises(InvalidPageError):
-            listing()
 
 
 # -- update and archive --------------------------------------------------------------------------
@@ -488,7 +437,8 @@ def test_an_id_that_names_no_session_is_not_found(database: Database, ident: Any
         lambda: database.sessions.delete(ident),
         lambda: database.sessions.resources(ident),
         lambda: database.sessions.resource(ident, NO_STORE),
-        lambda: database.sessions.add_resource(ident, AttachmentParams(NO_STORE)),
+        lambda: database.sessions.add_resource(ident),
+        lambda: database.sessions.update_resource(ident, NO_STORE),
         lambda: database.sessions.delete_resource(ident, NO_STORE),
     ):
         with pytest.raises(SessionNotFoundError):
@@ -562,6 +512,24 @@ def test_f239_deleting_a_session_keeps_the_store_and_what_it_wrote(database: Dat
     version = database.memory_versions.retrieve(memory.memory_version_id, memory_store_id=store.id)
     assert version.created_by == writer
     assert database.sessions.list(memory_store_id=store.id).data == [kept]
+
+
+def test_a_session_that_runs_is_kept_where_that_is_asked_for(database: Database, store: MemoryStore) -> None:
+    """What a sandbox has not saved yet would only be put aside (F.266)."""
+    sessions = database.sessions
+    mounted, running, plain = (sessions.create(attach(store)).id for _ in range(3))
+    database.mounts.open(store.id, mounted)
+    sessions.update(running, status="running")
+    for ident in (mounted, running):
+        with pytest.raises(SessionRunningError, match=ident) as refused:
+            sessions.delete(ident, running_too=False)
+        assert refused.value.session == ident
+        assert sessions.retrieve(ident)
+    sessions.delete(plain, running_too=False)
+    sessions.update(mounted, status="terminated")
+    sessions.delete(mounted, running_too=False)
+    sessions.delete(running)
+    assert no_session_attaches(database, [store])
 
 
 def test_deleting_a_session_leaves_no_row_of_it(fresh_database: Database, dsn: str) -> None:
@@ -711,3 +679,19 @@ def test_a_database_from_before_sessions_is_brought_forward_with_its_stores(
         assert database.memories.retrieve(memory.id, memory_store_id=store.id) == replace(memory, content="text")
         database.sessions.delete(session.id)
         database.memory_stores.delete(store.id)
+
+
+def test_a_session_from_before_it_had_an_agent_is_kept(empty_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = migrate.migrations()
+    ident = "sesn_" + "1" * 26
+    with monkeypatch.context() as patched:
+        patched.setattr(migrate, "migrations", lambda: known[:12])
+        with Database(empty_dsn) as old:
+            old.open()
+    with psycopg.connect(empty_dsn, autocommit=True) as admin:
+        admin.execute("SELECT memkernel.session_create('default', %s, 't', '{}', '[]')", [ident])
+    with Database(empty_dsn, migrate=True) as database:
+        session = database.sessions.retrieve(ident)
+        assert (session.title, session.agent, session.environment_id) == ("t", None, None)
+        assert (session.vault_ids, session.budget) == ((), None)
+        assert database.sessions.list().data == [session]
