@@ -44,15 +44,16 @@ $$;
 
 -- One store, under its lock. Readers are not held up. What p_dry_run counts is what would go.
 --
--- The setting lets the deletion pass the trigger; it is PostgreSQL that takes it back, however the function ends.
+-- The setting lets the deletion pass the trigger. (SET as a clause of the function would need a superuser.)
 CREATE FUNCTION memkernel.memory_store_prune(
     p_store text, p_older_than interval, p_keep integer, p_dry_run boolean,
     OUT name text, OUT versions bigint, OUT content_bytes bigint, OUT pruned_through_seq bigint)
-LANGUAGE plpgsql SET memkernel.is_pruning = 'on' AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
     store memkernel.memory_stores := memkernel.lock_store(p_store, false);
     cutoff timestamptz := clock_timestamp() - p_older_than;
     through bigint := memkernel.seq_at(p_store, cutoff - interval '1 us');
+    nothing text;
 BEGIN
     name := store.name;
     pruned_through_seq := store.pruned_through_seq;
@@ -60,6 +61,7 @@ BEGIN
         SELECT count(*), coalesce(sum(old.content_size_bytes), 0) INTO versions, content_bytes
         FROM memkernel.prunable(p_store, through, p_keep) old;
     ELSE
+        nothing := set_config('memkernel.is_pruning', 'on', true);
         WITH gone AS (
             DELETE FROM memkernel.memory_versions version USING memkernel.prunable(p_store, through, p_keep) old
             WHERE version.memory_store_id = p_store AND version.seq = old.seq
@@ -69,6 +71,7 @@ BEGIN
             WHERE cause.memory_store_id = p_store AND cause.seq = gone.seq
         )
         SELECT count(*), coalesce(sum(gone.content_size_bytes), 0) INTO versions, content_bytes FROM gone;
+        nothing := set_config('memkernel.is_pruning', 'off', true);
     END IF;
     IF versions = 0 THEN
         RETURN;
