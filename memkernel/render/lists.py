@@ -8,7 +8,7 @@ from functools import singledispatch
 from typing import Final, cast
 
 from memkernel import paths
-from memkernel.models import Actor, GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion
+from memkernel.models import Actor, GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Pruned
 from memkernel.render.cells import Cell, code, moment, size
 from memkernel.render.tables import table_html, table_text
 
@@ -84,6 +84,17 @@ def _(record: MemoryVersion) -> Mapping[str, object]:
         "by": Cell(record.created_by.id, record.created_by.type) if record.created_by else Cell(""),
         "time": moment(record.created_at),
         "id": code(record.id),
+    }
+
+
+@row_of.register
+def _(record: Pruned) -> Mapping[str, object]:
+    return {
+        "store": record.name,
+        "versions": record.versions,
+        "size": size(record.content_bytes),
+        "through change": record.pruned_through_seq,
+        "id": code(record.memory_store_id),
     }
 
 

@@ -17,7 +17,7 @@ from tests.store.people import ANN
 
 Step = Callable[[Database, str], object]
 
-_PATHS = st.sampled_from(["/a", "/b", "/a/x", "/a/y", "/b/x/z", "/c", "/d/é"])
+PATHS = st.sampled_from(["/a", "/b", "/a/x", "/a/y", "/b/x/z", "/c", "/d/é"])
 _TEXTS = st.sampled_from(["", "one", "two", "three\n" * 900])
 
 
@@ -62,16 +62,16 @@ def _redact_or_restore(number: int, redact: bool) -> Step:
 
 
 _CHANGES = st.lists(
-    st.builds(Change, _PATHS, st.none() | _TEXTS, st.sampled_from([None, None, ABSENT])),
+    st.builds(Change, PATHS, st.none() | _TEXTS, st.sampled_from([None, None, ABSENT])),
     unique_by=lambda change: change.path,
     max_size=4,
 )
-_STEPS = st.one_of(
-    st.builds(_write, _PATHS, _TEXTS),
-    st.builds(_create, _PATHS, _TEXTS),
-    st.builds(_update, _PATHS, st.none() | _PATHS, st.none() | _TEXTS),
-    st.builds(_rename, _PATHS, _PATHS),
-    st.builds(_delete, _PATHS | st.just("/")),
+STEPS = st.one_of(
+    st.builds(_write, PATHS, _TEXTS),
+    st.builds(_create, PATHS, _TEXTS),
+    st.builds(_update, PATHS, st.none() | PATHS, st.none() | _TEXTS),
+    st.builds(_rename, PATHS, PATHS),
+    st.builds(_delete, PATHS | st.just("/")),
     st.builds(_apply, _CHANGES),
     st.builds(_redact_or_restore, st.integers(0, 99), st.booleans()),
 )
@@ -133,7 +133,7 @@ def _check_heads(database: Database, store: MemoryStore, heads: dict[str, Memory
 
 # One database serves all examples, each with a store of its own; time says nothing about what is tested.
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=st.lists(_STEPS, max_size=14))
+@given(steps=st.lists(STEPS, max_size=14))
 def test_any_history_is_a_log_whose_projection_are_the_heads(database: Database, steps: list[Step]) -> None:
     store_id = database.memory_stores.create(name="history").id
     for step in steps:
