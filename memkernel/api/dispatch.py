@@ -8,14 +8,27 @@ from functools import cached_property
 from typing import Final
 
 from memkernel import ids
-from memkernel.api import errors, memories, memory_stores, memory_versions, openapi, pages, params, wire
+from memkernel.api import (
+    errors,
+    memories,
+    memory_stores,
+    memory_versions,
+    openapi,
+    pages,
+    params,
+    session_resources,
+    session_wire,
+    sessions,
+    wire,
+)
 from memkernel.api.messages import Principal, Request, Response
 from memkernel.api.params import Json
 from memkernel.api.routes import Call, Route, RouteTable
 from memkernel.errors import ApiError, InvalidInputError
 from memkernel.store import Database, checks
 
-ROUTES: Final = RouteTable((*memory_stores.ROUTES, *memories.ROUTES, *memory_versions.ROUTES))
+_GROUPS: Final = (memory_stores, memories, memory_versions, sessions, session_resources)
+ROUTES: Final = RouteTable(route for group in _GROUPS for route in group.ROUTES)
 
 _DOCUMENT: Final = "/openapi.json"
 _WORKSPACE: Final = "anthropic-workspace-id"
@@ -90,7 +103,7 @@ class Api:
 
     @cached_property
     def _document(self) -> Json:
-        return openapi.document(ROUTES.routes, wire.SCHEMAS)
+        return openapi.document(ROUTES.routes, {**wire.SCHEMAS, **session_wire.SCHEMAS})
 
     @cached_property
     def _page_key(self) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NoReturn, cast
 
 from memkernel.api import wire
-from memkernel.api.params import Field, Json, Kind, nullable, one_of, record, text
+from memkernel.api.params import Field, Json, Kind, Schema, nullable, one_of, record, text
 from memkernel.errors import InvalidInputError
 from memkernel.models import AgentReference, Attachment, AttachmentParams, BudgetLimit, Page, SessionRecord
 from memkernel.store import checks
@@ -19,6 +19,74 @@ _NOBODY: Final = AgentReference("")
 
 _NO_AGENTS: Final = "memkernel runs no agents: it cannot be set here"
 _NO_FILES: Final = "memkernel mounts memory stores only, no files and no repositories"
+
+
+# -- what an answer looks like ------------------------------------------------------------------------
+
+_NULL: Final[Schema] = {"type": "null"}
+_NONE_OF_THEM: Final[Schema] = {"type": "array", "maxItems": 0}
+_USAGE: Final = (
+    *("active_seconds", "cache_creation", "cache_read_input_tokens", "input_tokens"),
+    *("list_cost", "output_tokens", "server_tool_use"),
+)
+
+_AGENT_SCHEMA: Final = wire.object_of(
+    id=wire.TEXT,
+    type={"const": "agent"},
+    version={"type": "integer", "minimum": 1},
+    name=wire.TEXT,
+    description=_NULL,
+    execution_identity=wire.object_of(type={"const": "service_account"}),
+    mcp_servers=_NONE_OF_THEM,
+    model=wire.object_of(id=wire.TEXT, effort=_NULL, inference_geo=_NULL, speed=_NULL),
+    multiagent=_NULL,
+    skills=_NONE_OF_THEM,
+    system=_NULL,
+    tools=_NONE_OF_THEM,
+)
+
+SCHEMAS: Final[dict[str, Schema]] = {
+    "SessionResource": wire.object_of(
+        type={"const": "memory_store"},
+        memory_store_id=wire.TEXT,
+        access={"type": "string", "enum": ["read_write", "read_only"]},
+        description=wire.TEXT,
+        instructions=wire.or_null(wire.TEXT),
+        mount_path=wire.TEXT,
+        name=wire.TEXT,
+    ),
+    "SessionResourcePage": wire.page_of("SessionResource"),
+    "SessionResourceDeleted": wire.object_of(id=wire.TEXT, type={"const": "session_resource_deleted"}),
+    "Session": wire.object_of(
+        id=wire.TEXT,
+        type={"const": "session"},
+        agent=_AGENT_SCHEMA,
+        archived_at=wire.or_null(wire.MOMENT),
+        budget=wire.or_null(
+            wire.object_of(
+                type={"const": "limit"}, max_list_cost=wire.object_of(amount=wire.TEXT, currency={"const": "USD"})
+            )
+        ),
+        created_at=wire.MOMENT,
+        deployment_id=_NULL,
+        environment_id=wire.TEXT,
+        metadata=wire.PAIRS,
+        outcome_evaluations=_NONE_OF_THEM,
+        resources={"type": "array", "items": wire.ref("SessionResource")},
+        stats=wire.object_of(active_seconds=_NULL, duration_seconds=_NULL),
+        status={"type": "string", "enum": [*checks.STATUSES]},
+        title=wire.or_null(wire.TEXT),
+        updated_at=wire.MOMENT,
+        usage=wire.object_of(**dict.fromkeys(_USAGE, _NULL)),
+        vault_ids={"type": "array", "items": wire.TEXT},
+    ),
+    "SessionPage": wire.object_of(
+        data={"type": "array", "items": wire.ref("Session")},
+        next_page=wire.or_null(wire.TEXT),
+        prev_page=wire.or_null(wire.TEXT),
+    ),
+    "SessionDeleted": wire.object_of(id=wire.TEXT, type={"const": "session_deleted"}),
+}
 
 
 # -- out -------------------------------------------------------------------------------------------
@@ -45,12 +113,6 @@ def session(record: SessionRecord) -> Json:
         "usage": dict.fromkeys(_USAGE),
         "vault_ids": [*record.vault_ids],
     }
-
-
-_USAGE: Final = (
-    *("active_seconds", "cache_creation", "cache_read_input_tokens", "input_tokens"),
-    *("list_cost", "output_tokens", "server_tool_use"),
-)
 
 
 def session_page(found: Page[SessionRecord]) -> Json:
