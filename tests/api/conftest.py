@@ -8,9 +8,9 @@ from contextlib import ExitStack
 import pytest
 
 from memkernel.api.dispatch import Api, Strictness
-from memkernel.models import Limits
+from memkernel.models import Change, Limits
 from memkernel.store import Database
-from tests.api.calls import PRINCIPAL, Caller
+from tests.api.calls import KEY, PRINCIPAL, Caller
 
 
 @pytest.fixture
@@ -23,6 +23,17 @@ def api(database: Database) -> Api:
 def call(api: Api) -> Caller:
     """Sends a request to `api`."""
     return Caller(api.dispatch)
+
+
+@pytest.fixture
+def fill(database: Database) -> Callable[[str, int], None]:
+    """Makes so many memories, `/0000` and so on, in a store."""
+
+    def fill(store: str, count: int) -> None:
+        changes = [Change(f"/{number:04}", "text") for number in range(count)]
+        database.memories.apply(store, changes, actor=KEY)
+
+    return fill
 
 
 @pytest.fixture
