@@ -27,16 +27,17 @@ def add(commands: Commands) -> None:
         "--older-than", type=duration, required=True, metavar="TIME", help="30d, 8w, 1y …; at least 30 days"
     )
     prune.add_argument(
-        "--keep", type=int, default=3, metavar="N", help="the newest versions that a live memory keeps (%(default)s)"
+        "--keep", type=int, default=3, metavar="N", help="versions that a live memory keeps (default: %(default)s)"
     )
     prune.add_argument("--store", metavar="REF", help="only this store: its id, name or slug")
+    prune.add_argument("--workspace", default="default", metavar="ID", help="whose stores (default: %(default)s)")
     prune.add_argument("--dry-run", action="store_true", help="tell what would go, and remove nothing")
     prune.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     total: list[Pruned] = []
-    with connected(config.load()) as (database, line):
+    with connected(config.load(), workspace_id=options.workspace) as (database, line):
         store = None if options.store is None else database.memory_stores.find(options.store).id
         print(line)
         for pruned in database.pruning.prune(
@@ -51,11 +52,8 @@ def _run(options: argparse.Namespace) -> int:
 def _told(total: list[Pruned], *, dry_run: bool) -> str:
     if not total:
         return "Nothing is to be pruned."
-    return (
-        f"{_amount(total)} would go; this is a dry run: nothing was removed."
-        if dry_run
-        else f"{_amount(total)} removed."
-    )
+    told = "would go; this is a dry run: nothing was removed." if dry_run else "removed."
+    return f"{_amount(total)} {told}"
 
 
 def _amount(pruned: list[Pruned]) -> str:

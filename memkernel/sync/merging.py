@@ -44,7 +44,7 @@ def is_contained(base: bytes | None, ours: bytes, theirs: bytes | None) -> bool:
 
 def _merge(base: bytes | None, ours: bytes, theirs: bytes | None, limit_bytes: int) -> Merged:
     if base is None or theirs is None:
-        return Merged(None, None, "the text that it was made from was redacted")
+        return Merged(None, None, "the text that it was made from was redacted or pruned")
     text = merge(base.decode(), ours.decode(), theirs.decode()).text
     if text is None:
         return Merged(None, None, "the same lines were changed")

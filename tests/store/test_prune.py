@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg.conninfo import conninfo_to_dict
 
 from memkernel.errors import (
     HistoryPrunedError,
@@ -22,6 +23,7 @@ from memkernel.errors import (
 )
 from memkernel.models import AttachmentParams, Cause, Memory, MemoryStore, MemoryVersion, Pruned
 from memkernel.store import Database
+from tests.fix_postgres import PostgresServer
 from tests.store.ageing import let_pass
 from tests.store.people import ANN, CAUSE
 from tests.store.test_histories import STEPS, Step, all_versions
@@ -389,6 +391,17 @@ def test_a_deletion_by_hand_is_refused_as_before(
         with pytest.raises(psycopg.Error, match="immutable"), owner.transaction():
             owner.execute("DELETE FROM memkernel.memory_versions WHERE memory_store_id = %s AND seq = 4", [history.id])
     assert history.log() == [4, 5]
+
+
+def test_an_owner_who_is_no_superuser_migrates_and_prunes(server: PostgresServer, empty_dsn: str) -> None:
+    with server.connect() as superuser:
+        superuser.execute("DROP ROLE IF EXISTS plain_owner")
+        superuser.execute("CREATE ROLE plain_owner LOGIN")
+        superuser.execute(f"GRANT CREATE ON DATABASE {conninfo_to_dict(empty_dsn)['dbname']} TO plain_owner".encode())
+    with Database(empty_dsn.replace("postgres@", "plain_owner@")) as database:
+        store = old_store(database, empty_dsn, "Notes")
+        assert [each.versions for each in database.pruning.prune(older_than=MONTH)] == [1]
+        assert len(all_versions(database, store.id)) == 3
 
 
 def test_a_head_is_not_deleted_whatever_is_set(

@@ -71,7 +71,7 @@ def test_a_merge_whose_base_was_redacted_is_a_conflict(mounter: Mounter) -> None
     mounted.write("/a.md", LINES.replace("two", "TWO"))
     report = mounted.sync(on_conflict="merge")
     assert [one.reason for one in report.conflicts] == [
-        "was edited both here and in the store: the text that it was made from was redacted"
+        "was edited both here and in the store: the text that it was made from was redacted or pruned"
     ]
     assert mounted.on_disk() == mounted.in_store()
 
