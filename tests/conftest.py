@@ -16,4 +16,5 @@ pytest_plugins = [
     "tests.fix_local",
     "tests.fix_postgres",
     "tests.fix_sandbox",
+    "tests.fix_server",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memkernel import cluster
 from memkernel.models import Settings
@@ -14,10 +14,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def connected(settings: Settings) -> Generator[tuple[Database, str]]:
-    """The database that the environment chooses, and what a person calls it; an embedded one is started."""
+def connected(settings: Settings, dsn: str | None = None, **options: Any) -> Generator[tuple[Database, str]]:
+    """The database of a DSN, or that the environment chooses, and what a person calls it; an embedded one is started.
+
+    Args:
+        settings: `config.load()`.
+        dsn: as the command's line gives it.
+        options: further ones of `Database`.
+    """
     from memkernel.store import Database
 
-    chosen = cluster.choose(None, settings)
-    with Database(chosen.dsn, migrate=chosen.cluster is not None) as database:
+    chosen = cluster.choose(dsn, settings)
+    with Database(chosen.dsn, migrate=chosen.cluster is not None, **options) as database:
         yield database, chosen.line

@@ -71,3 +71,7 @@ class BinariesNotFoundError(ClusterError):
 
 class ServerStartError(ClusterError):
     """The embedded PostgreSQL did not start."""
+
+
+class ServeError(MemkernelError):
+    """The Memory API cannot be served as it was asked for."""

@@ -21,6 +21,7 @@ from memkernel.jupyter.sandboxes import Sandboxes
 from memkernel.jupyter.shell import Shell
 
 if TYPE_CHECKING:
+    from memkernel.api.server import Serving
     from memkernel.handle.agent import Agent
     from memkernel.handle.connection import Connection
 
@@ -51,6 +52,7 @@ class Notebook:
         known: names for completion; a command that ran makes them old.
         heads: which heads the person has seen.
         sandboxes: those that run. They keep their stores' own connection, also where the notebook takes another.
+        serving: what `%memory serve` has started; it keeps its database, too.
     """
 
     def __init__(self, shell: Shell) -> None:
@@ -59,6 +61,7 @@ class Notebook:
         self.known = Recollection[str]()
         self.heads = HeadsSeen()
         self.sandboxes = Sandboxes()
+        self.serving: Serving | None = None
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._begun_with = ""

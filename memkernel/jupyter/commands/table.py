@@ -14,6 +14,7 @@ from memkernel.jupyter.commands import (
     sandbox,
     sandbox_cell,
     sandbox_changes,
+    serve,
     stores,
     writing,
 )
@@ -48,7 +49,11 @@ SANDBOX: Final = Magic(
 MEMORY: Final = Magic(
     "memory",
     "An agent's memory, kept in PostgreSQL, every change a version.",
-    by_name(command for group in (stores, reading, writing, history, query, configuring) for command in group.COMMANDS),
+    by_name(
+        command
+        for group in (stores, reading, writing, history, query, serve, configuring)
+        for command in group.COMMANDS
+    ),
     bare="stores",
     other_words={
         "cp": "put",
