@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 import psycopg
-from psycopg import errors, generators, pq
+from psycopg import errors, pq
 
 from memkernel.cluster import environment
 from memkernel.errors import ClusterError, DatabaseUnavailableError
@@ -29,6 +29,7 @@ _ACTIVE: Final = pq.TransactionStatus.ACTIVE
 _IDLE: Final = pq.TransactionStatus.IDLE
 _IDLE_S: Final = 60.0
 _CANCEL_S: Final = 5.0
+_SOON_S: Final = 0.05
 _CONNECT_S: Final = 5
 _RECONNECT_PAUSE_S: Final = 0.1
 
@@ -51,6 +52,7 @@ class StoreConnection(psycopg.Connection[Any]):
         self._prepared_names: set[bytes] = set()
         self._wait_readable = _waiter(self.pgconn.socket, None)
         self._readable_now = _waiter(self.pgconn.socket, 0)
+        self._readable_soon = _waiter(self.pgconn.socket, _SOON_S)
 
     def run(self, statement: Statement, *parameters: Parameter) -> pq.abc.PGresult:
         """Run a statement; its result has binary columns. Ctrl-C cancels it and leaves the connection usable.
@@ -60,16 +62,12 @@ class StoreConnection(psycopg.Connection[Any]):
         """
         values = [encode(parameter) for parameter in parameters]
         formats = [_BINARY] * len(values)
-        if statement.name in self._prepared_names:
-            self.pgconn.send_query_prepared(statement.name, values, formats, _BINARY)
-        elif statement.name and self.prepares:
-            self.pgconn.send_prepare(statement.name, statement.sql)
-            self._answer()
+        if not (statement.name and self.prepares):
+            return self._answer(self.pgconn.send_query_params, statement.sql, values, None, formats, _BINARY)
+        if statement.name not in self._prepared_names:
+            self._answer(self.pgconn.send_prepare, statement.name, statement.sql)
             self._prepared_names.add(statement.name)
-            self.pgconn.send_query_prepared(statement.name, values, formats, _BINARY)
-        else:
-            self.pgconn.send_query_params(statement.sql, values, None, formats, _BINARY)
-        return self._answer()
+        return self._answer(self.pgconn.send_query_prepared, statement.name, values, formats, _BINARY)
 
     def is_gone(self) -> bool:
         """Whether the server has hung up meanwhile: then nothing more can be sent to it."""
@@ -81,9 +79,10 @@ class StoreConnection(psycopg.Connection[Any]):
             return True
         return self.closed
 
-    def _answer(self) -> pq.abc.PGresult:
+    def _answer(self, send: Callable[..., None], *arguments: object) -> pq.abc.PGresult:
         # psycopg's own wait does the same for 25 us more.
         try:
+            send(*arguments)
             result = self._last_result()
         except BaseException:
             self._give_up()
@@ -111,25 +110,40 @@ class StoreConnection(psycopg.Connection[Any]):
 
     def _give_up(self) -> None:
         """Cancel what runs and read its end; a connection where that fails is closed."""
-        if self.pgconn.transaction_status != pq.TransactionStatus.ACTIVE:
+        if self.pgconn.transaction_status != _ACTIVE:
             return
+        deadline = time.monotonic() + _CANCEL_S
         try:
             self.cancel_safe(timeout=_CANCEL_S)
-            self.wait(generators.fetch_many(self.pgconn))
+            while not self._ends_soon():
+                if time.monotonic() > deadline:
+                    raise TimeoutError
+                self.cancel_safe(timeout=_CANCEL_S)  # a backend that had not begun yet has let the first one pass
         except Exception:  # what is raised is the interrupt that led here
             self.pgconn.finish()
         except BaseException:
             self.pgconn.finish()
             raise
 
+    def _ends_soon(self) -> bool:
+        """Whether what runs has come to its end, now or within a moment."""
+        while True:
+            while self.pgconn.is_busy():
+                self.pgconn.flush()
+                if not self._readable_soon():
+                    return False
+                self.pgconn.consume_input()
+            if self.pgconn.get_result() is None:
+                return True
 
-def _waiter(socket: int, timeout_s: int | None) -> Callable[[], object]:
+
+def _waiter(socket: int, timeout_s: float | None) -> Callable[[], object]:
     """A function that waits until there is something to read; what it returns is false after the time-out."""
     if not hasattr(select, "poll"):  # Windows
         return lambda: select.select([socket], [], [], timeout_s)[0]
     events = select.poll()
     events.register(socket, select.POLLIN)
-    return partial(events.poll, timeout_s)
+    return partial(events.poll, None if timeout_s is None else timeout_s * 1_000)
 
 
 class Pool:

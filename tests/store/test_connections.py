@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -11,13 +12,14 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 import psycopg
 import pytest
 
 from memkernel.errors import DatabaseUnavailableError
 from memkernel.models import Change, Memory, MemoryStore
-from memkernel.store import Database
+from memkernel.store import Database, connections
 from tests.fix_postgres import PostgresServer
 from tests.store.people import ANN
 
@@ -179,6 +181,59 @@ def test_fault_22_an_edit_that_is_interrupted_lets_go_of_the_store(
     with interrupted_soon(lambda: time.sleep(0.2)):
         fresh_database.memories.edit(store.id, "/a.md", think, actor=ANN)
     fresh_database.memories.write(store.id, "/a.md", "two", actor=ANN)
+
+
+@contextmanager
+def interrupted_at(step: int, reached: list[str]) -> Generator[None]:
+    """Ctrl-C before this instruction of a statement's way; `reached` learns in which function it was."""
+    left = step
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename != connections.__file__ or frame.f_code.co_name not in STATEMENT:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left < 0:
+                sys.settrace(None)
+                reached.append(frame.f_code.co_name)
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+STATEMENT = ("run", "_answer", "_last_result")
+
+
+@pytest.mark.parametrize("text", ["one", "two"], ids=["a statement that is prepared", "one that is not yet"])
+def test_fault_22_an_interrupt_at_any_step_leaves_no_statement_that_is_saved_later(
+    dsn: str, server: PostgresServer, text: str
+) -> None:
+    with Database(dsn, max_connections=1) as database:
+        store = database.memory_stores.create(name="Notes")
+        reached: list[str] = []
+        with server.connect(database.status().database) as holder:
+            for step in itertools.count():
+                database.close()
+                database.memories.entries(store.id)
+                if text == "one":
+                    database.memories.write(store.id, "/a.md", "one", actor=ANN)
+                with holder.transaction():  # a statement that was sent waits for its end
+                    holder.execute("SELECT memkernel.lock_store(%s, true)", [store.id])
+                    with pytest.raises(KeyboardInterrupt), interrupted_at(step, reached):
+                        database.memories.write(store.id, f"/{step}.md", "two", actor=ANN)
+                if reached[-1] == "_last_result" and "_answer" in reached:
+                    break
+        found = database.memories.list(store.id, limit=100).data
+        assert [item.path for item in found] == (["/a.md"] if text == "one" else [])
+        assert {"run", "_answer"} < {*reached}
 
 
 def test_fault_24_behind_a_pooler_nothing_is_prepared_and_nothing_set(dsn: str) -> None:
