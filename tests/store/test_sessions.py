@@ -423,7 +423,7 @@ def test_a_session_that_has_ended_stays_so(database: Database, store: MemoryStor
 def test_archiving_again_returns_the_same_record(database: Database, store: MemoryStore) -> None:
     session = database.sessions.create(attach(store))
     archived = database.sessions.archive(session.id)
-    assert archived.archived_at
+    assert archived.archived_at == archived.updated_at > session.updated_at
     assert archived.resources == session.resources
     assert database.sessions.archive(session.id) == archived == database.sessions.retrieve(session.id)
 

@@ -98,7 +98,7 @@ def open_mount(database: Database, session_id: str, home: Path, rejected: Reject
     """The mount whose folders are in `home`."""
     folders = MountFolders(home / "files", home / "nonce", home / "aside")
     folders.files.mkdir(parents=True, exist_ok=True)
-    (attachment,) = database.sessions.resources(session_id)
+    (attachment,) = database.sessions.resources(session_id).data
     return MountSync(database, session_id, attachment, folders, rejected, **options)
 
 

@@ -67,6 +67,20 @@ BEGIN
     RETURN session;
 END $$;
 
+-- At one moment.
+CREATE OR REPLACE FUNCTION memkernel.session_archive(p_session text) RETURNS memkernel.sessions
+LANGUAGE plpgsql AS $$
+DECLARE
+    session memkernel.sessions := memkernel.lock_session(p_session);
+    moment timestamptz := greatest(clock_timestamp(), session.updated_at);
+BEGIN
+    IF session.archived_at IS NULL THEN
+        UPDATE memkernel.sessions SET archived_at = moment, updated_at = moment
+        WHERE id = p_session RETURNING * INTO session;
+    END IF;
+    RETURN session;
+END $$;
+
 -- Where a sandbox has mounted stores of it and has not ended, that may hold edits which only it can save.
 -- The row lock holds off a mount that is being opened.
 CREATE FUNCTION memkernel.session_delete(p_session text, p_running_too boolean) RETURNS void
