@@ -38,8 +38,8 @@ class SessionRunningError(RefusedError):
 
     def __init__(self, session: str) -> None:
         super().__init__(
-            f"session {session} has not ended: its sandbox may hold edits that are not saved yet",
-            hint="Stop the sandbox with `%sandbox stop`, or end the session with `memkernel session end`, then delete.",
+            f"session {session} has not ended: its sandbox may hold edits that are not saved yet, and must end first",
+            hint="Stop the sandbox with `%sandbox stop`, or end the session with `memkernel session end`.",
         )
         self.session = session
 

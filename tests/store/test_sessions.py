@@ -624,6 +624,19 @@ def test_a_session_waits_for_a_deletion_and_is_refused_then(fresh_database: Data
             creating.result(30)
 
 
+def test_a_session_that_is_being_mounted_is_not_deleted(fresh_database: Database, dsn: str) -> None:
+    (store,) = make_stores(fresh_database, "Notes")
+    session = fresh_database.sessions.create(attach(store))
+    with psycopg.connect(dsn) as mounting, ThreadPoolExecutor(1) as threads:
+        mounting.execute("SELECT memkernel.mount_open(%s, %s, 1)", [store.id, session.id])
+        deleting = threads.submit(fresh_database.sessions.delete, session.id, running_too=False)
+        wait_for_a_lock(dsn)
+        mounting.commit()
+        with pytest.raises(SessionRunningError):
+            deleting.result(30)
+    assert fresh_database.sessions.retrieve(session.id) == session
+
+
 def wait_for_a_lock(dsn: str) -> None:
     """Wait until somebody waits for a lock in this database."""
     deadline = time.monotonic() + 30
