@@ -51,7 +51,12 @@ class Api:
     """The Memory API over a database. Safe to call from several threads."""
 
     def __init__(
-        self, database: Database, authenticate: Callable[[Request], Principal], strictness: Strictness | None = None
+        self,
+        database: Database,
+        authenticate: Callable[[Request], Principal],
+        strictness: Strictness | None = None,
+        *,
+        in_workspace: Callable[[str], Database] | None = None,
     ) -> None:
         """Nothing is asked of the database yet.
 
@@ -59,10 +64,12 @@ class Api:
             database: the owner's; each request is served by its view of one workspace.
             authenticate: on whose behalf a request is made; an ApiError of 401 or 403 refuses it.
             strictness: lenient by default.
+            in_workspace: the view of a workspace that serves a request; by default the database's own.
         """
         self._database = database
         self._authenticate = authenticate
         self._strictness = strictness or Strictness()
+        self._in_workspace = in_workspace or database.in_workspace
 
     def dispatch(self, request: Request) -> Response:
         """Answer a request. Whatever goes wrong is a response, too."""
@@ -89,8 +96,7 @@ class Api:
         if "page" in query:
             query["page"] = pages.opened(query["page"], workspace_id, self._page_key)
         body = {} if route.body is None else params.read_body(request.body, route.body)
-        database = self._database.in_workspace(workspace_id)
-        answer = route.handler(Call(database, principal.actor, path_ids, query, body))
+        answer = route.handler(Call(self._in_workspace(workspace_id), principal.actor, path_ids, query, body))
         for token in ("next_page", "prev_page"):
             if answer.get(token):
                 answer[token] = pages.signed(answer[token], workspace_id, self._page_key)

@@ -21,6 +21,7 @@ from memkernel.errors import (
     PathConflictError,
     PreconditionFailedError,
     RefusedError,
+    WorkspaceRoleError,
 )
 
 _LOG: Final = logging.getLogger("memkernel.api")
@@ -62,6 +63,8 @@ def _unavailable(error: DatabaseUnavailableError) -> str:
     return f"the database does not answer; {known}"
 
 
+_BROKEN: Final = _Rule(500, message=lambda _: "something went wrong in memkernel; its log tells more")
+
 _RULES: Final[Mapping[type[Exception], _Rule]] = {
     InvalidInputError: _Rule(400),
     InvalidContentError: _Rule(400, message=lambda error: f"content: {error}"),
@@ -81,7 +84,8 @@ _RULES: Final[Mapping[type[Exception], _Rule]] = {
         message=_unavailable,
         headers=lambda error: {"retry-after": "1", **({} if error.saved is False else NO_RETRY)},
     ),
-    Exception: _Rule(500, message=lambda _: "something went wrong in memkernel; its log tells more"),
+    WorkspaceRoleError: _BROKEN,
+    Exception: _BROKEN,
 }
 
 
