@@ -21,7 +21,7 @@ from memkernel.api.params import (
     text,
 )
 from memkernel.api.routes import Call, Route
-from memkernel.paths import MAX_PATH_BYTES
+from memkernel.paths import MAX_PATH_BYTES, MAX_SEGMENTS
 from memkernel.store import checks
 
 
@@ -62,8 +62,10 @@ def _content_sha256(name: str, value: Any) -> str | None:
     return precondition["content_sha256"]
 
 
-_PATH: Final = text(checks.path, minLength=2, maxLength=MAX_PATH_BYTES, pattern="^/")
-_CONTENT: Final = text(str)  # any text: how long it may be is the store's to say, and U+0000 is welcome
+_SEGMENT: Final = r"(?!\.{1,2}(/|$))[^/\x00-\x1f\x7f-\x9f]+"
+_PATH: Final = text(checks.path, pattern=f"^(/{_SEGMENT}){{1,{MAX_SEGMENTS}}}$", minLength=2, maxLength=MAX_PATH_BYTES)
+_PREFIX: Final = text(checks.prefix, pattern=f"^/({_SEGMENT}/){{0,{MAX_SEGMENTS}}}$", maxLength=MAX_PATH_BYTES + 1)
+_CONTENT: Final = text(str, pattern=None)  # any text: how long it may be is the store's to say, and U+0000 is welcome
 _PRECONDITION_OBJECT: Final = record(
     Field("type", one_of("content_sha256"), required=True), Field("content_sha256", SHA256, required=True)
 )
@@ -76,7 +78,7 @@ _CHANGES: Final = (
     Field("precondition", nullable(_PRECONDITION)),
 )
 _FILTERS: Final = (
-    Field("path_prefix", text(checks.prefix, pattern="^/(.*/)?$")),
+    Field("path_prefix", _PREFIX),
     Field("depth", integer(checks.depth, minimum=0, maximum=1, default=0)),
     VIEW_BASIC,
     LIMIT,

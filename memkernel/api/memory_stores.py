@@ -11,6 +11,7 @@ from memkernel.api.params import (
     METADATA,
     METADATA_PATCH,
     MOMENT,
+    ONE_LINE,
     PAGE,
     Field,
     Json,
@@ -52,7 +53,7 @@ def archive(call: Call) -> Json:
     return wire.memory_store(call.database.memory_stores.archive(*call.ids))
 
 
-_NAME: Final = text(checks.name, minLength=1, maxLength=checks.MAX_NAME_CHARS)
+_NAME: Final = text(checks.name, pattern=ONE_LINE, minLength=1, maxLength=checks.MAX_NAME_CHARS)
 _DESCRIPTION: Final = text(checks.description, maxLength=checks.MAX_DESCRIPTION_CHARS)
 
 _NEW: Final = (Field("name", _NAME, required=True), Field("description", _DESCRIPTION), Field("metadata", METADATA))

@@ -34,9 +34,11 @@ def document(routes: Iterable[Route], schemas: Mapping[str, Schema]) -> Json:
         routes: what is served.
         schemas: what their answers look like, by the names that the routes use.
     """
+    routes = tuple(routes)
     paths: dict[str, Json] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+        links = _links(schemas[route.answer], routes) if route.name.endswith(".create") else {}
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, links)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -57,8 +59,7 @@ def document(routes: Iterable[Route], schemas: Mapping[str, Schema]) -> Json:
     }
 
 
-def _operation(route: Route) -> Json:
-    ids: list[str] = re.findall(r"{(\w+)}", route.path)
+def _operation(route: Route, links: Json) -> Json:
     summary, _, more = (getdoc(route.handler) or "").partition("\n")
     return {
         "operationId": route.name,
@@ -66,7 +67,7 @@ def _operation(route: Route) -> Json:
         "summary": summary,
         **({"description": more.strip()} if more.strip() else {}),
         "parameters": [
-            *({"name": name, "in": "path", "required": True, "schema": wire.TEXT} for name in ids),
+            *({"name": name, "in": "path", "required": True, "schema": wire.TEXT} for name in _ids(route)),
             *(_parameter(field) for field in route.query),
             *({"name": name, "in": "header", "schema": wire.TEXT} for name in _SENT),
         ],
@@ -76,9 +77,29 @@ def _operation(route: Route) -> Json:
                 "description": "Done.",
                 "headers": _headers("request-id", "anthropic-workspace-id"),
                 "content": {"application/json": {"schema": wire.ref(route.answer)}},
+                **({"links": links} if links else {}),
             },
             **{str(status): {"$ref": f"#/components/responses/Error{status}"} for status in _statuses(route)},
         },
+    }
+
+
+def _ids(route: Route) -> list[str]:
+    """The names of the ids in a route's path."""
+    return re.findall(r"{(\w+)}", route.path)
+
+
+def _links(answer: Schema, routes: Iterable[Route]) -> Json:
+    """The operations for which a new thing's answer has every id."""
+    members = answer["properties"]
+    known = {name: name for name in members if name.endswith("_id")} | {f"{members['type']['const']}_id": "id"}
+    return {
+        route.name: {
+            "operationId": route.name,
+            "parameters": {name: f"$response.body#/{known[name]}" for name in _ids(route)},
+        }
+        for route in routes
+        if _ids(route) and known.keys() >= set(_ids(route))
     }
 
 

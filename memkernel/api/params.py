@@ -20,6 +20,9 @@ from memkernel.store import checks
 Json = dict[str, Any]
 Schema = dict[str, Any]
 
+STORABLE: Final = r"^[^\x00]*$"
+ONE_LINE: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
+
 _MAX_PARAMETERS: Final = 1_000
 _INTEGER: Final = re.compile(r"-?[0-9]{1,15}")
 _MOMENT: Final = re.compile(
@@ -60,13 +63,13 @@ class Field:
 # -- kinds -----------------------------------------------------------------------------------------
 
 
-def text(check: Callable[[Any], Any] | None = None, **schema: Any) -> Kind:
-    """A string; `check` says what it may be."""
+def text(check: Callable[[Any], Any] | None = None, *, pattern: str | None = STORABLE, **schema: Any) -> Kind:
+    """A string; `check` says what it may be, and `pattern` tells as much of that as a regular expression can."""
 
     def read(name: str, value: Any) -> Any:
         return _checked(name, check, value) if check and isinstance(value, str) else checks.storable(name, value)
 
-    return Kind(read, {"type": "string", **schema})
+    return Kind(read, {"type": "string", **({"pattern": pattern} if pattern else {}), **schema})
 
 
 def one_of(*words: str, **schema: Any) -> Kind:
@@ -277,8 +280,12 @@ def _parameters(query: str) -> dict[str, list[str]]:
 def _metadata(check: Callable[[Any], Any], value_type: str | list[str]) -> Kind:
     schema = {
         "type": "object",
-        "additionalProperties": {"type": value_type, "maxLength": checks.MAX_METADATA_VALUE_CHARS},
-        "propertyNames": {"minLength": 1, "maxLength": checks.MAX_METADATA_KEY_CHARS},
+        "additionalProperties": {
+            "type": value_type,
+            "pattern": STORABLE,
+            "maxLength": checks.MAX_METADATA_VALUE_CHARS,
+        },
+        "propertyNames": {"pattern": STORABLE, "minLength": 1, "maxLength": checks.MAX_METADATA_KEY_CHARS},
         "maxProperties": checks.MAX_METADATA_PAIRS,
     }
     if check is checks.metadata_patch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from inspect import getmembers, isclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -70,9 +70,8 @@ def test_an_errors_status_and_type(error: MemkernelError) -> None:
 
 def test_every_error_has_an_answer() -> None:
     """No class of the tree is forgotten: at worst it is a 500 that tells nothing."""
-    kinds: dict[str, type[MemkernelError]] = dict(getmembers(errors, isclass))
-    for name, kind in kinds.items():
-        error: Exception = Exception.__new__(kind, "a sentence")
+    for name, kind in getmembers(errors, isclass):
+        error: Exception = Exception.__new__(cast(type[MemkernelError], kind), "a sentence")
         error.__dict__.update({"saved": False, "status_code": 404, "headers": {}})
         error.__dict__.update({"conflicting_memory_id": "mem_1", "conflicting_path": "/a"})
         status, _, body = told(error)

@@ -104,6 +104,19 @@ def test_every_status_is_described(document: Json) -> None:
     assert used == {"200", *(str(status) for status in TYPES if status != 405)}
 
 
+def test_a_new_things_answer_leads_on(document: Json) -> None:
+    """Every operation on what is there can be reached from one that makes something."""
+    links = [operation["responses"]["200"].get("links", {}) for operation in operations(document).values()]
+    reached = {link["operationId"] for each in links for link in each.values()}
+    expected = {route.name for route in ROUTES.routes if "{" in route.path and "{resource_id}" not in route.path}
+    assert reached == expected
+    made = operations(document)["memories.create"]["responses"]["200"]["links"]["memory_versions.redact"]
+    assert made["parameters"] == {
+        "memory_store_id": "$response.body#/memory_store_id",
+        "memory_version_id": "$response.body#/memory_version_id",
+    }
+
+
 # -- what is answered is what it says ----------------------------------------------------------------
 
 
