@@ -16,6 +16,7 @@ from memkernel.models import Page
 T = TypeVar("T")
 
 _PREFIX: Final = "page_"
+_MAX_NUMBER: Final = 2**57  # more microseconds than these lead out of PostgreSQL's calendar
 
 Key = str | int
 """A member of the position after which a page begins."""
@@ -49,6 +50,8 @@ def position(page: object, bound_to: str, *kinds: type) -> tuple[Key, ...] | Non
         raise InvalidPageError
     bound, *keys = cast(list[Key], found) or [""]
     if bound != bound_to or [type(key) for key in keys] != list(kinds):
+        raise InvalidPageError
+    if any(isinstance(key, int) and abs(key) > _MAX_NUMBER for key in keys):
         raise InvalidPageError
     return tuple(keys)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable
 from datetime import timedelta, timezone
 from functools import partial
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 from memkernel.errors import InvalidInputError, InvalidPageError
 from memkernel.models import AgentReference, Page, SessionRecord, SessionStatus
-from memkernel.store import Database
+from memkernel.store import Database, pages
 from tests.store.attaching import NO_STORE, all_ids, attach, make_stores
 
 ORDERS: Final[tuple[Literal["asc", "desc"], ...]] = ("asc", "desc")
@@ -247,3 +249,22 @@ def test_fault_17_a_token_of_another_listing_is_refused(fresh_database: Database
     ):
         with pytest.raises(InvalidPageError):
             listing()
+
+
+def test_fault_17_a_token_that_somebody_made_up_is_refused(fresh_database: Database) -> None:
+    sessions = fresh_database.sessions
+    for _ in range(2):
+        sessions.create()
+    token = sessions.list(limit=1).next_page or ""
+    bound_to, *keys = json.loads(base64.urlsafe_b64decode(token.removeprefix("page_") + "=="))
+    assert sessions.list(page=pages.token(bound_to, keys)).data
+    broken: list[Any] = [
+        *(["up", *keys[1:]], [keys[0], 1, *keys[2:]], [*keys[:2], str(keys[2]), keys[3]], keys[:3], [*keys, ""]),
+        *([*keys[:2], number, keys[3]] for number in (2**63, -(2**63), 10**400, 2.0, True, None)),
+        *([*keys[:3], ident] for ident in (None, 7, ["x"])),
+    ]
+    for each in broken:
+        with pytest.raises(InvalidPageError):
+            sessions.list(page=pages.token(bound_to, each))
+    for each in ([*keys[:2], 2**57, keys[3]], [*keys[:2], -(2**57), keys[3]], [*keys[:3], ""]):
+        assert sessions.list(page=pages.token(bound_to, each))
