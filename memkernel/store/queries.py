@@ -127,16 +127,18 @@ LIST_FULL: Final = planned(
     "WHERE m.memory_store_id = $1::text AND m.path >= $2::text AND m.path < $3::text ORDER BY m.path LIMIT $4::bigint"
 )
 # Depth 1 by skip scan: one index probe an item, whatever lies below it. $5 is the prefix; below a child
-# directory the scan goes on at its path with the last / replaced by 0, the next character in C order.
+# directory the scan goes on at its path with the last / replaced by 0, the next character in C order. That place is
+# a column: what a function computes of a row is no index condition below a policy, for the function might leak it.
+_ITEM: Final = (
+    "SELECT path, strpos(substr(path, length($5::text) + 1), '/') AS slash FROM memkernel.memories "
+    "WHERE memory_store_id = $1::text AND path >= {0} AND path < $3::text ORDER BY path LIMIT 1"
+)
+_BEYOND: Final = "CASE slash WHEN 0 THEN path || E'\\x01' ELSE left(path, length($5) + slash - 1) || '0' END"
 _ROLL_UP: Final = (
-    "WITH RECURSIVE item(found, child, n) AS ("
-    "(SELECT path, strpos(substr(path, length($5::text) + 1), '/'), 1::bigint FROM memkernel.memories "
-    "WHERE memory_store_id = $1::text AND path >= $2::text AND path < $3::text ORDER BY path LIMIT 1) "
+    "WITH RECURSIVE item(found, child, n, beyond) AS ("
+    f"(SELECT path, slash, 1::bigint, {_BEYOND} FROM ({_ITEM.format('$2::text')}) first) "
     "UNION ALL "
-    "SELECT next.path, strpos(substr(next.path, length($5) + 1), '/'), item.n + 1 FROM item, LATERAL ("
-    "SELECT path FROM memkernel.memories WHERE memory_store_id = $1 AND path < $3 AND path >= "
-    "CASE item.child WHEN 0 THEN item.found || E'\\x01' "
-    "ELSE left(item.found, length($5) + item.child - 1) || '0' END ORDER BY path LIMIT 1) next "
+    f"SELECT path, slash, item.n + 1, {_BEYOND} FROM item, LATERAL ({_ITEM.format('item.beyond')}) next "
     "WHERE item.n < $4::bigint) "
 )
 ROLL_UP_BASIC: Final = planned(
@@ -188,10 +190,10 @@ VERSIONS_BY_RUN: Final = planned(
 
 # The lineage that is at a path, else the last one that ended there (CONTRACT 0.3, row 19).
 LINEAGE_AT: Final = (
-    "coalesce("
+    "(SELECT coalesce("  # a subquery of its own: below a policy, a bare coalesce is no index condition
     "(SELECT id FROM memkernel.memories WHERE memory_store_id = $1::text AND path = {0}::text), "
     "(SELECT memory_id FROM memkernel.memory_versions WHERE memory_store_id = $1::text AND path = {0}::text "
-    "AND operation = 'deleted' ORDER BY seq DESC LIMIT 1))"
+    "AND operation = 'deleted' ORDER BY seq DESC LIMIT 1)))"
 )
 # $3 counts from the first version, or, if negative, back from the head.
 VERSION_AT_ORDINAL: Final = planned(
