@@ -425,6 +425,27 @@ def test_a_prune_that_is_cut_off_leaves_all_as_it_was(
     assert history.at("/a.md", 1) == "one"
 
 
+def test_a_prune_waits_for_the_stores_lock_and_readers_do_not(
+    history: History, written: list[Memory], owner: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    with ThreadPoolExecutor(1) as thread, owner.transaction():
+        owner.execute("SELECT memkernel.lock_store(%s, false)", [history.id])
+        pruning = thread.submit(history.prune)
+        with psycopg.connect(history.dsn, autocommit=True) as watcher:
+            while not watcher.execute(
+                "SELECT FROM pg_stat_activity WHERE wait_event = 'advisory' AND query LIKE '%memory_store_prune%' "
+                "AND datname = current_database()"
+            ).fetchall():
+                assert not pruning.done()
+        assert history.log() == [1, 2, 3, 4, 5]
+        owner.execute("UPDATE memkernel.memory_stores SET pruned_count = 100 WHERE id = %s", [history.id])
+    assert pruning.result() is not None
+    (counted,) = owner.execute(
+        "SELECT pruned_count FROM memkernel.memory_stores WHERE id = %s", [history.id]
+    ).fetchall()
+    assert counted == (102,)  # it read the store only then
+
+
 def test_writers_and_prunes_at_once_lose_nothing(history: History, written: list[Memory]) -> None:
     def work(number: int) -> None:
         if number % 5 == 4:
