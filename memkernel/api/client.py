@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 import anthropic
@@ -21,7 +21,7 @@ import httpx2
 from memkernel.api import auth, errors
 from memkernel.api.dispatch import Api
 from memkernel.api.messages import Principal, Request, Response
-from memkernel.errors import ApiError
+from memkernel.errors import ApiError, WorkspaceRoleError
 from memkernel.models import Settings
 from memkernel.store import Database
 
@@ -60,7 +60,14 @@ def asynchronous(database: Database, principal: Principal, settings: Settings) -
 
 
 def _door(database: Database, principal: Principal) -> Door:
-    return Door(Api(database, auth.fixed(principal)).dispatch)
+    @cache
+    def view(workspace_id: str) -> Database:
+        try:
+            return database.in_workspace(workspace_id)
+        except WorkspaceRoleError:  # who may not make the role is still the owner of these rows
+            return database
+
+    return Door(Api(database, auth.fixed(principal), in_workspace=view).dispatch)
 
 
 def _identified(kind: type[Client], http_client: HttpClient | AsyncHttpClient, settings: Settings) -> Client:

@@ -174,4 +174,4 @@ class Connection:
     def _principal(self) -> Principal:
         from memkernel.api.messages import Principal
 
-        return Principal("default", self.actor)
+        return Principal(self.database.workspace_id, self.actor)
