@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
-from typing import Final
+from typing import Final, NoReturn
 
-from memkernel.errors import StoreNotFoundError
+from memkernel.errors import DatabaseUnavailableError, StoreNotFoundError
 from memkernel.models import Pruned
 from memkernel.store import checks, memory_stores, prune_queries, rows
 from memkernel.store.connections import StoreConnection
@@ -42,7 +42,7 @@ class Pruning:
         Raises:
             InvalidInputError: a value is illegal.
             StoreNotFoundError: there is no such store.
-            DatabaseUnavailableError: the server was lost; a store that it was busy with lost its versions or not.
+            DatabaseUnavailableError: the server was lost; where `saved` is None, this store was pruned or not: run again.
         """
         rule = (checks.retention(older_than) // _MICROSECOND, checks.keep(keep), bool(dry_run))
         if memory_store_id is None:
@@ -64,6 +64,11 @@ class Pruning:
             counts = [rows.number(result.get_value(0, column)) for column in range(1, 4)]
             return Pruned(store_id, rows.text(result.get_value(0, 0)), *counts)
 
-        pruned = self._contact.change(change, lambda _: None, memory_store_id=store_id)
+        pruned = self._contact.change(change, _unknown, memory_store_id=store_id)
         if pruned.versions:
             yield pruned
+
+
+def _unknown(_: StoreConnection) -> NoReturn:
+    """Pruned again, a store would have nothing left to tell of."""
+    raise DatabaseUnavailableError()

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -14,6 +16,7 @@ from memkernel.errors import DatabaseUnavailableError, MemoryNotFoundError, Path
 from memkernel.models import AttachmentParams, Change, Memory, MemoryStore
 from memkernel.store import Database, Settled, Unsettled
 from tests.fix_postgres import DURABLE, PostgresServer
+from tests.store.ageing import let_pass
 from tests.store.people import ANN
 from tests.store.proxy import LossyProxy, Side
 
@@ -97,6 +100,24 @@ def test_deletions_renames_and_batches_happen_exactly_once_too(
     assert proxy.cuts == 5
     assert head_seq(proxied, store) == before + 1 + 2 + 1 + 1 + 2
     assert proxied.memories.entries(store.id) == []
+
+
+@pytest.mark.parametrize("side", ["request", "reply"])
+def test_a_prune_whose_connection_is_lost_says_that_it_is_not_known(
+    proxied: Database, proxy: LossyProxy, shared_dsn: str, store: MemoryStore, side: Side
+) -> None:
+    left = {"request": 3, "reply": 1}[side]
+    for text in ("one", "two", "three"):
+        proxied.memories.write(store.id, "/a.md", text, actor=ANN)
+    let_pass(shared_dsn, timedelta(days=365), store.id)
+    prune = partial(proxied.pruning.prune, older_than=timedelta(days=30), keep=1, memory_store_id=store.id)
+    proxy.lose(side, b"memory_store_prune")
+    with pytest.raises(DatabaseUnavailableError) as lost:
+        list(prune())
+    assert (lost.value.saved, lost.value.memory_store_id) == (None, store.id)
+    assert len(proxied.memory_versions.list(store.id).data) == left
+    assert proxied.unsettled() == []
+    assert sum(one.versions for one in prune()) == left - 1
 
 
 @pytest.mark.parametrize("side", ["request", "reply"])
