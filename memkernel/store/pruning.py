@@ -42,7 +42,7 @@ class Pruning:
         Raises:
             InvalidInputError: a value is illegal.
             StoreNotFoundError: there is no such store.
-            DatabaseUnavailableError: the server was lost; where `saved` is None, this store was pruned or not: run again.
+            DatabaseUnavailableError: the server was lost; where `saved` is None, run it again.
         """
         rule = (checks.retention(older_than) // _MICROSECOND, checks.keep(keep), bool(dry_run))
         if memory_store_id is None:
