@@ -7,14 +7,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 import pytest
 
+from memkernel.api.messages import Request, Response
 from memkernel.store import Database
 from tests.fix_kernel import kernel_environment
 
@@ -49,6 +53,8 @@ class MemoryServer:
         self._home = tempfile.TemporaryDirectory(prefix="mk-serve-")
         self._process: subprocess.Popen[str] | None = None
         self._clients: list[anthropic.Anthropic] = []
+        self._connections: list[HTTPConnection] = []
+        self._threads = threading.local()
 
     def start(self) -> Self:
         """Start it, and wait until it serves. After a `kill` it takes the port of before."""
@@ -104,6 +110,31 @@ class MemoryServer:
         self._clients.append(anthropic.Anthropic(**given))
         return self._clients[-1]
 
+    def dispatch(self, request: Request) -> Response:
+        """What `Api.dispatch` does, over HTTP; each thread keeps a connection.
+
+        Raises:
+            OSError, HTTPException: the server does not answer; the next call connects anew.
+        """
+        connection = getattr(self._threads, "connection", None)
+        if connection is None:
+            connection = self._threads.connection = self.connect()
+        target = f"{request.path}?{request.query}" if request.query else request.path
+        try:
+            connection.request(request.method, target, request.body, dict(request.headers))
+            answer = connection.getresponse()
+            body = answer.read()
+        except (OSError, HTTPException):
+            connection.close()
+            raise
+        return Response(answer.status, {name.lower(): value for name, value in answer.getheaders()}, body)
+
+    def connect(self) -> HTTPConnection:
+        """A bare HTTP connection to it, closed with it."""
+        where = urlsplit(self.url)
+        self._connections.append(HTTPConnection(where.hostname or "", where.port, timeout=PATIENCE_S))
+        return self._connections[-1]
+
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         """Signal it, and wait until it is gone; its exit status."""
         if self.process.poll() is None:
@@ -127,7 +158,7 @@ class MemoryServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for client in self._clients:
+        for client in (*self._clients, *self._connections):
             client.close()
         try:
             if self._process is not None:

@@ -26,6 +26,7 @@ from memkernel.store.workspaces import CONNECTIONS
 
 _BODY_S: Final = 60.0
 _LINGER_S: Final = 2.0
+_LOGGED_CHARS: Final = 500
 _CLOSE: Final = {"connection": "close"}
 _access: Final = logging.getLogger("memkernel.access")
 
@@ -145,14 +146,15 @@ def _well() -> Response:
 
 
 async def _send(response: Response, incoming: Incoming, send: Send) -> None:
-    """Send an answer. Where more of a body may come, let it: closing at once could cut the answer off."""
     headers = {**response.headers, "content-length": str(len(response.body))}
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": response.status, "headers": encoded})
-    await send({"type": "http.response.body", "body": response.body, "more_body": True})
-    if response.status == 413:
+    if response.status == 413:  # a connection that is closed while a body still comes could cut the answer off
+        await send({"type": "http.response.body", "body": response.body, "more_body": True})
         await _drain(incoming)
-    await send({"type": "http.response.body"})
+        await send({"type": "http.response.body"})
+    else:
+        await send({"type": "http.response.body", "body": response.body})
 
 
 async def _drain(incoming: Incoming) -> None:
@@ -173,4 +175,4 @@ def _log(head: Request, response: Response | None, taken_s: float) -> None:
 
 
 def _printable(text: str) -> str:
-    return text.encode("unicode_escape").decode()
+    return text[:_LOGGED_CHARS].encode("unicode_escape").decode()

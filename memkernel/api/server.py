@@ -24,13 +24,16 @@ from memkernel.store import Database
 
 _START_S: Final = 20.0
 _ENDING_S: Final = 10
+_KEEP_ALIVE_S: Final = 30
+"""Longer than the SDKs keep an idle connection: whose end would cross a request otherwise."""
 _HEAD_BYTES: Final = 32 * 1024
 _BACKLOG: Final = 128
+_ELSEWHERE: Final = "`--port N` takes another one; `--port 0` takes one that is free."
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A socket that is bound; `url` is what a client takes as its `base_url`."""
+    """A socket that is bound, and does not listen yet; `url` is what a client takes as its `base_url`."""
 
     listener: socket.socket
     url: str
@@ -42,6 +45,17 @@ class Door:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def listen(self) -> None:
+        """Let clients in.
+
+        Raises:
+            ServeError: another server listens there since this one is bound.
+        """
+        try:
+            self.listener.listen(_BACKLOG)
+        except OSError as error:
+            raise ServeError(f"{self.path or self.url} cannot be used: {_reason(error)}", hint=_ELSEWHERE) from None
 
     def close(self) -> None:
         """Close it, and remove a unix socket's file."""
@@ -65,39 +79,29 @@ class Door:
         return [f"{self.path or self.url} serves the Memory API of {line}", asked if has_keys else passes, f"  {use}"]
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a name or address leads to this machine only.
-
-    Raises:
-        ServeError: it leads nowhere.
-    """
-    return all(ipaddress.ip_address(address[0]).is_loopback for _, address in _resolve(host, 0))
-
-
 def open_port(host: str, port: int) -> Door:
-    """Listen on an address; port 0 takes a free one.
+    """An address to listen on; port 0 takes a free one.
 
     Raises:
         ServeError: the address is none of this machine's, or the port is taken.
     """
-    family, address = _resolve(host, port)[0]
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    family, address = _resolve(host)[0]
+    # Only where the protocol is named, asyncio sets TCP_NODELAY; without that an answer's body waits for 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
+        listener.bind((address[0], port, *address[2:]))
     except (OSError, OverflowError) as error:
         listener.close()
-        hint = "`--port N` takes another one; `--port 0` takes one that is free."
-        raise ServeError(f"port {port} of {host} cannot be used: {_reason(error)}", hint=hint) from None
+        raise ServeError(f"port {port} of {host} cannot be used: {_reason(error)}", hint=_ELSEWHERE) from None
     name = f"[{host}]" if ":" in host else host
-    reach = "loopback" if is_loopback(host) else "network"
+    reach = "loopback" if ipaddress.ip_address(address[0]).is_loopback else "network"
     return Door(listener, f"http://{name}:{listener.getsockname()[1]}", reach)
 
 
 def open_unix(path: Path) -> Door:
-    """Listen on a unix socket that only its owner can open. One that a killed server left is replaced.
+    """A unix socket that only its owner can open. One that a killed server left is replaced.
 
     Raises:
         ServeError: there is something else, or a server that listens.
@@ -107,7 +111,6 @@ def open_unix(path: Path) -> Door:
         _remove_left(path)
         listener.bind(str(path))
         path.chmod(0o600)
-        listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
         hint = "`--uds PATH` takes another one."
@@ -162,6 +165,7 @@ class Serving:
         Raises:
             ServeError: the server did not come up within 20 s.
         """
+        self._door.listen()
         self._thread.start()
         deadline = time.monotonic() + _START_S
         while not self._server.started:
@@ -203,13 +207,14 @@ def _config(app: App) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=_ENDING_S,
+        timeout_keep_alive=_KEEP_ALIVE_S,
         h11_max_incomplete_event_size=_HEAD_BYTES,
     )
 
 
-def _resolve(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
+def _resolve(host: str) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         hint = "`--host` takes a name or an address of this machine."
         raise ServeError(f"{host} cannot be served: {_reason(error)}", hint=hint) from None

@@ -71,13 +71,14 @@ class StoreConnection(psycopg.Connection[Any]):
 
     def is_gone(self) -> bool:
         """Whether the server has hung up meanwhile: then nothing more can be sent to it."""
-        if not self._readable_now():
-            return False
         try:
-            self.pgconn.consume_input()
+            while self._readable_now():  # first its farewell, then the end
+                self.pgconn.consume_input()
+                if self.closed:
+                    return True
         except psycopg.OperationalError:
             return True
-        return self.closed
+        return False
 
     def _answer(self, send: Callable[..., None], *arguments: object) -> pq.abc.PGresult:
         # psycopg's own wait does the same for 25 us more.
