@@ -68,18 +68,19 @@ def prepare_schema(connection: psycopg.Connection[Any], *, migrate: bool) -> Non
         ServerTooOldError: a PostgreSQL older than 15.
         SchemaTooOldError: an older schema, and `migrate` is false.
         SchemaTooNewError: a newer schema, or one with migrations unknown here.
-        DatabaseError: the database is not in UTF-8, or a recorded migration differs from this version's.
+        DatabaseError: the database is not in UTF-8, a recorded migration differs from this version's, or the tables
+            are another's and their policies hide every row.
     """
     _check_server(connection)
     if not connection.autocommit:
         raise DatabaseError("the schema is prepared on an autocommit connection")
-    if _is_current(connection):
-        return
-    connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
-    try:
-        _bring_forward(connection, migrate=migrate)
-    finally:
-        connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+    if not _is_current(connection):
+        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+        try:
+            _bring_forward(connection, migrate=migrate)
+        finally:
+            connection.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+    _check_owner(connection)
 
 
 def schema_version(connection: psycopg.Connection[Any]) -> int:
@@ -94,6 +95,19 @@ def _check_server(connection: psycopg.Connection[Any]) -> None:
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise DatabaseError(f"the database is encoded in {encoding}", hint="memkernel needs a UTF8 database.")
+
+
+def _check_owner(connection: psycopg.Connection[Any]) -> None:
+    """Whom the policies of migration 12 bind would see an empty database, and think that it is one."""
+    row = connection.execute(
+        "SELECT current_user::text, relowner::regrole::text, quote_ident(current_user) FROM pg_class "
+        "WHERE oid = 'memkernel.memory_stores'::regclass AND row_security_active(oid)"
+    ).fetchone()
+    if row is not None:
+        raise DatabaseError(
+            f"{row[0]} does not own memkernel's tables, and would see none of their rows",
+            hint=f"Their owner, or an administrator, runs: GRANT {row[1]} TO {row[2]};",
+        )
 
 
 def _applied(connection: psycopg.Connection[Any]) -> dict[int, str]:
