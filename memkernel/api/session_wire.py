@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, NoReturn, cast
 
 from memkernel.api import wire
-from memkernel.api.params import Field, Json, Kind, Schema, nullable, one_of, record, text
+from memkernel.api.params import ONE_LINE, Field, Json, Kind, Schema, nullable, one_of, record, text
 from memkernel.errors import InvalidInputError
 from memkernel.models import AgentReference, Attachment, AttachmentParams, BudgetLimit, Page, SessionRecord
 from memkernel.store import checks
@@ -194,7 +194,7 @@ def _read_resource(name: str, value: Any) -> AttachmentParams:
     return AttachmentParams(members["memory_store_id"], members.get("access"), members.get("instructions"))
 
 
-ID: Final = text(minLength=1, maxLength=checks.MAX_ID_CHARS)
+ID: Final = text(pattern=ONE_LINE, minLength=1, maxLength=checks.MAX_ID_CHARS)
 
 _OVERRIDES: Final = ("mcp_servers", "model", "skills", "system", "tools")
 _AGENT_OBJECT: Final = record(

@@ -12,6 +12,7 @@ from memkernel.api.params import (
     METADATA,
     METADATA_PATCH,
     MOMENT,
+    ONE_LINE,
     PAGE,
     Field,
     Json,
@@ -57,7 +58,7 @@ def archive(call: Call) -> Json:
     return session_wire.session(call.database.sessions.archive(*call.ids))
 
 
-_TITLE: Final = nullable(text(checks.title, maxLength=checks.MAX_TITLE_CHARS))
+_TITLE: Final = nullable(text(checks.title, pattern=ONE_LINE, maxLength=checks.MAX_TITLE_CHARS))
 
 _NEW: Final = (
     Field("agent", session_wire.AGENT, required=True),
