@@ -58,6 +58,7 @@ class MemoryServer:
 
     def start(self) -> Self:
         """Start it, and wait until it serves. After a `kill` it takes the port of before."""
+        self._threads = threading.local()  # connections to the one of before lead nowhere
         port = self.url.rpartition(":")[2] or "0"
         where = [] if {"--uds", "--port", "--host"} & set(self._arguments) else ["--port", port]
         with self._log.open("ab") as log:
