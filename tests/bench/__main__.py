@@ -11,7 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench import bench_diff, bench_load_ext, bench_sandbox, bench_scan, bench_store, bench_sync, bench_tool
+from tests.bench import (
+    bench_client,
+    bench_diff,
+    bench_load_ext,
+    bench_sandbox,
+    bench_scan,
+    bench_store,
+    bench_sync,
+    bench_tool,
+)
 
 Result = dict[str, Any]
 
@@ -23,6 +32,7 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "scan": bench_scan.run,
     "sync": bench_sync.run,
     "sandbox": bench_sandbox.run,
+    "client": bench_client.run,
 }
 
 
