@@ -11,6 +11,7 @@ from memkernel.api.dispatch import Api, Strictness
 from memkernel.models import Change, Limits
 from memkernel.store import Database
 from tests.api.calls import KEY, PRINCIPAL, Caller
+from tests.fix_postgres import PostgresServer
 
 
 @pytest.fixture
@@ -25,13 +26,29 @@ def call(api: Api) -> Caller:
     return Caller(api.dispatch)
 
 
+@pytest.fixture(scope="session")
+def shared_database(servers: Callable[[int], PostgresServer]) -> Iterator[Database]:
+    """A database for all tests that look into stores of their own only."""
+    server = servers(18)
+    name = server.create_migrated_database()
+    with Database(server.dsn(name)) as database:
+        yield database
+    server.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def shared(shared_database: Database) -> Caller:
+    """Sends a request to an API over that database."""
+    return Caller(Api(shared_database, lambda _: PRINCIPAL).dispatch)
+
+
 @pytest.fixture
-def fill(database: Database) -> Callable[[str, int], None]:
-    """Makes so many memories, `/0000` and so on, in a store."""
+def fill(shared_database: Database) -> Callable[[str, int], None]:
+    """Makes so many memories, `/0000` and so on, in a store of that database."""
 
     def fill(store: str, count: int) -> None:
         changes = [Change(f"/{number:04}", "text") for number in range(count)]
-        database.memories.apply(store, changes, actor=KEY)
+        shared_database.memories.apply(store, changes, actor=KEY)
 
     return fill
 

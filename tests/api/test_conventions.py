@@ -324,3 +324,26 @@ def test_a_client_does_not_read_what_is_for_notebooks(call: Caller, store: str) 
         assert answer.status in (400, 404)
         assert "%" not in answer.json["error"]["message"]
         assert len(answer.json["error"]["message"]) <= 1_000
+
+
+def test_an_interrupt_is_no_response(database: Database) -> None:
+    """In process, the stop button of a notebook ends the call."""
+
+    def interrupted(_: Request) -> Principal:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Api(database, interrupted).dispatch(Request("GET", STORES))
+
+
+def test_a_view_that_the_caller_chooses(database: Database) -> None:
+    """Where workspaces cannot be kept apart by a role, the owner itself serves."""
+    asked: list[str] = []
+
+    def owner(workspace_id: str) -> Database:
+        asked.append(workspace_id)
+        return database
+
+    call = Caller(Api(database, lambda _: PRINCIPAL, in_workspace=owner).dispatch)
+    assert call("GET", at(call.store())).status == 200
+    assert asked == ["default", "default"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memkernel.api import pages
@@ -17,6 +17,11 @@ from memkernel.errors import InvalidPageError
 from memkernel.models import Change
 from memkernel.store import Database
 from tests.api.calls import KEY, Caller, at
+
+
+@pytest.fixture
+def call(shared: Caller) -> Caller:
+    return shared
 
 
 @pytest.fixture
@@ -175,12 +180,12 @@ def test_a_token_of_another_limit(call: Caller, tree: str) -> None:
     assert paths(call("GET", tree, limit=2, page=token).ok["data"]) == ["/b-2/x", "/b/c"]
 
 
-def test_a_token_of_another_workspace(database: Database, call: Caller) -> None:
+def test_a_token_of_another_workspace(shared_database: Database, call: Caller) -> None:
     """F.196: two workspaces' lists have the same filters."""
     for name in "ab":
         call.store(name)
     token = call("GET", "/v1/memory_stores", limit=1).ok["next_page"]
-    other = Caller(Api(database, lambda _: Principal("other", KEY)).dispatch)
+    other = Caller(Api(shared_database, lambda _: Principal("other", KEY)).dispatch)
     other("GET", "/v1/memory_stores", page=token).refusal("page")
     assert call("GET", "/v1/memory_stores", page=token).status == 200
 
@@ -212,10 +217,10 @@ def test_changes_between_two_pages(call: Caller, tree: str, store: str) -> None:
     assert paths(rest) == ["/b/c", "/b/d/e", "/b/f", "/b0", "/c", "/y-later", "/z/y/x"]
 
 
-def test_every_path_is_reached(call: Caller, store: str, database: Database) -> None:
+def test_every_path_is_reached(call: Caller, store: str, shared_database: Database) -> None:
     """F.199."""
     names = ["/É", "/é", "/e", "/E", "/ß", "/ss", "/Z", "/a", "/A", "/日本", "/😀", "/a b", "/a-b", "/ab", "/~", "/!"]
-    database.memories.apply(store, [Change(name, "") for name in names], actor=KEY)
+    shared_database.memories.apply(store, [Change(name, "") for name in names], actor=KEY)
     for depth in (0, 1):
         found = paths(call.all(f"{at(store)}/memories", limit=1, depth=depth))
         assert found == sorted(names, key=str.encode)
@@ -258,21 +263,21 @@ def test_no_text_opens(text: str) -> None:
             pages.opened(token, "default", b"key")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(max_examples=50)
 @given(
     names=st.lists(st.text("ab/", min_size=1, max_size=6), min_size=1, max_size=12),
     prefix=st.sampled_from(["/", "/a/", "/b/", "/a/b/"]),
     limit=st.integers(1, 4),
 )
-def test_depth_1_rolls_up_depth_0(call: Caller, names: list[str], prefix: str, limit: int) -> None:
-    """F.191 to F.193: whatever the paths."""
-    store = call.store()
+def test_depth_1_rolls_up_depth_0(shared: Caller, names: list[str], prefix: str, limit: int) -> None:
+    """F.191, F.192, F.193: whatever the paths."""
+    store = shared.store()
     for name in names:
-        call("POST", f"{at(store)}/memories", {"path": f"/{name}", "content": ""})
-    whole = paths(call.all(f"{at(store)}/memories", path_prefix=prefix, limit=limit))
+        shared("POST", f"{at(store)}/memories", {"path": f"/{name}", "content": ""})
+    whole = paths(shared.all(f"{at(store)}/memories", path_prefix=prefix, limit=limit))
     expected: list[str] = []
     for path in whole:
         child, slash, _ = path[len(prefix) :].partition("/")
         if (item := prefix + child + slash) not in expected:
             expected.append(item)
-    assert paths(call.all(f"{at(store)}/memories", path_prefix=prefix, depth=1, limit=limit)) == expected
+    assert paths(shared.all(f"{at(store)}/memories", path_prefix=prefix, depth=1, limit=limit)) == expected

@@ -15,6 +15,11 @@ TEXTS = ("plain ASCII\n", "größer 日本語 😀", "", "a\0b", "\r\n\ufeff", "
 
 
 @pytest.fixture
+def call(shared: Caller) -> Caller:
+    return shared
+
+
+@pytest.fixture
 def store(call: Caller) -> str:
     return call.store()
 
@@ -140,7 +145,7 @@ BAD_PATHS = (
 
 @pytest.mark.parametrize("path", BAD_PATHS, ids=ascii)
 def test_an_illegal_path(call: Caller, store: str, path: str) -> None:
-    """F.147 to F.151."""
+    """F.147, F.148, F.149, F.150, F.151."""
     create(call, store, path=path).refusal("path")
     made = call.memory(store, "/good")
     call.update(made, path=path).refusal("path")
@@ -183,7 +188,7 @@ def test_an_id_of_nothing(call: Caller, store: str, ident: str) -> None:
         call("GET", path).error(404, "not_found_error")
 
 
-def test_a_full_store(call: Caller, limited: Callable[..., Caller]) -> None:
+def test_a_full_store(limited: Callable[..., Caller]) -> None:
     """F.154, F.155."""
     call = limited(memories_per_store=3)
     store = call.store()

@@ -12,6 +12,11 @@ from tests.api.calls import Answer, Caller, Json, at
 
 
 @pytest.fixture
+def call(shared: Caller) -> Caller:
+    return shared
+
+
+@pytest.fixture
 def store(call: Caller) -> str:
     return call.store()
 

@@ -26,6 +26,11 @@ def failed(answer: Answer) -> None:
 
 
 @pytest.fixture
+def call(shared: Caller) -> Caller:
+    return shared
+
+
+@pytest.fixture
 def store(call: Caller) -> str:
     return call.store()
 

@@ -15,6 +15,11 @@ from tests.api.calls import KEY, Caller, Json, at
 
 
 @pytest.fixture
+def call(shared: Caller) -> Caller:
+    return shared
+
+
+@pytest.fixture
 def store(call: Caller) -> str:
     return call.store()
 
@@ -43,10 +48,10 @@ def test_a_lineage(call: Caller, store: str) -> None:
     assert len(call.versions(store, memory_id=memory["id"])) == 4
 
 
-def test_versions_are_listed_newest_first(call: Caller, store: str, database: Database) -> None:
+def test_versions_are_listed_newest_first(call: Caller, store: str, shared_database: Database) -> None:
     """F.202: also those of one batch, which share a time."""
     changes = [Change(f"/{number}", "text") for number in range(5)]
-    batch = database.memories.apply(store, changes, actor=KEY)
+    batch = shared_database.memories.apply(store, changes, actor=KEY)
     last = call.memory(store, "/last")["memory_version_id"]
     listed = [version["id"] for version in call.all(f"{at(store)}/memory_versions", limit=1)]
     assert listed == [last, *(version.id for version in reversed(batch) if version)]
@@ -85,10 +90,10 @@ def test_a_deleted_version(call: Caller, store: str) -> None:
     assert call("GET", at(store, version=newest["id"])).ok == newest
 
 
-def test_the_filters(call: Caller, store: str, database: Database) -> None:
+def test_the_filters(call: Caller, store: str, shared_database: Database) -> None:
     """F.206, F.214."""
-    session = as_actor(database, Actor("session_actor", "sesn_1"))
-    service = as_actor(database, Actor("service_account_actor", "svac_1"))
+    session = as_actor(shared_database, Actor("session_actor", "sesn_1"))
+    service = as_actor(shared_database, Actor("service_account_actor", "svac_1"))
     first = call.memory(store, "/by-key")
     second = session.memory(store, "/by-session")
     third = service.memory(store, "/by-service")
@@ -114,7 +119,7 @@ def test_the_filters(call: Caller, store: str, database: Database) -> None:
     assert [len(page) for page in call.pages(f"{at(store)}/memory_versions", operation="created", limit=2)] == [2, 1]
 
 
-def test_who_made_a_version(call: Caller, store: str, database: Database) -> None:
+def test_who_made_a_version(call: Caller, store: str, shared_database: Database) -> None:
     """F.212, F.213, F.214: each kind of actor names its id in its own way."""
     actors = {
         "api_key_id": Actor("api_actor", "apikey_1"),
@@ -123,7 +128,7 @@ def test_who_made_a_version(call: Caller, store: str, database: Database) -> Non
         "service_account_id": Actor("service_account_actor", "svac_1"),
     }
     for number, (field, actor) in enumerate(actors.items()):
-        made = as_actor(database, actor).memory(store, f"/{number}")
+        made = as_actor(shared_database, actor).memory(store, f"/{number}")
         version = call("GET", at(store, version=made["memory_version_id"])).ok
         assert version["created_by"] == {"type": actor.type, field: actor.id}
 
@@ -188,12 +193,12 @@ def test_an_old_version_is_redacted(call: Caller, store: str) -> None:
     assert call("GET", at(store, memory["id"]), view="basic").ok == head
 
 
-def test_who_redacted_first_stays(call: Caller, store: str, database: Database) -> None:
+def test_who_redacted_first_stays(call: Caller, store: str, shared_database: Database) -> None:
     """F.219."""
     memory = call.memory(store)
     call.delete(memory)
     first = redact(call, memory["memory_version_id"], store).ok
-    other = as_actor(database, Actor("api_actor", "apikey_other"))
+    other = as_actor(shared_database, Actor("api_actor", "apikey_other"))
     assert redact(other, memory["memory_version_id"], store).ok == first
 
 
@@ -218,15 +223,19 @@ def test_every_version_of_a_deleted_memory_can_be_redacted(call: Caller, store: 
         assert after["memory_id"] == memory["id"]
 
 
-def test_a_session_does_not_redact(call: Caller, store: str, database: Database) -> None:
+def test_a_session_does_not_redact(call: Caller, store: str, shared_database: Database) -> None:
     """B.11."""
     memory = call.memory(store)
     call.delete(memory)
-    redact(as_actor(database, Actor("session_actor", "sesn_1")), memory["memory_version_id"], store).refusal("session")
+    redact(as_actor(shared_database, Actor("session_actor", "sesn_1")), memory["memory_version_id"], store).refusal(
+        "session"
+    )
 
 
-def test_redacted_text_is_nowhere(call: Caller, store: str, dsn: str) -> None:
+def test_redacted_text_is_nowhere(database: Database, dsn: str) -> None:
     """F.220: no row of any table holds it."""
+    call = as_actor(database, KEY)
+    store = call.store()
     text, place = "the-needle-in-the-text", "/the-needle-in-the-path"
     memory = call.memory(store, place, text)
     assert "the-needle" in _everything(dsn)
