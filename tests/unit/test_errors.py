@@ -19,6 +19,7 @@ SAMPLES: tuple[MemkernelError, ...] = (
     errors.AgentError("the run was cut off"),
     errors.AlreadyExistsError("Team notes"),
     errors.AmbiguousStoreError("notes", ["memstore_1", "memstore_2"]),
+    errors.ApiKeyNotFoundError("apikey_1"),
     errors.ApiError(405, "PATCH is not a method of this route", headers={"allow": "GET"}),
     errors.BinariesNotFoundError(),
     errors.CapacityError(2_000),
@@ -69,6 +70,7 @@ SAMPLES: tuple[MemkernelError, ...] = (
     errors.SyncError("the mount is another store's"),
     errors.UnsupportedClientError("no client"),
     errors.VersionNotFoundError("@9", "/units.md"),
+    errors.WorkspaceRoleError("ann may not make the role memkernel_api", ["CREATE ROLE memkernel_api NOLOGIN;"]),
 )
 
 _LINE = re.compile(r"^ {4}(?P<stem>[│ ├└─]*)(?P<name>\w+Error)(?: \((?P<bases>[\w, ]+)\))?(?: {2,}(?P<note>.*))?$")
