@@ -48,7 +48,7 @@ def end_session(
 
     Raises:
         SessionNotFoundError: there is no such session.
-        SandboxError: it is alive here, or has nothing here and `force` is not set, or its leftovers cannot be saved.
+        SandboxError: it is alive here, or ran elsewhere and `force` is not set, or its leftovers cannot be saved.
     """
     record = database.sessions.retrieve(session_id)
     if folders.is_alive(home, record.id):
@@ -67,8 +67,7 @@ def end_session(
     elif record.id in folders.unreadable_sessions(home):
         if not force:
             raise SandboxError(f"{record.id}: {OTHER_VERSION}", hint="`--force` ends it; what it left stays here.")
-    elif not force:
-        host = record.metadata.get("host", "another machine")
+    elif not force and (host := record.metadata.get("host")):  # one without it was made over the API, for no sandbox
         raise SandboxError(
             f"{record.id} runs on {host}, or did", hint="End it there; `--force` ends it here if that machine is gone."
         )

@@ -92,6 +92,16 @@ def test_a_session_of_a_machine_that_is_gone_is_ended_by_force_alone(
     notes.drop()
 
 
+def test_a_session_that_had_no_sandbox_is_ended(notes: mk.Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that was made over the API."""
+    session = notes.connection.database.sessions.create([AttachmentParams(notes.id)], agent="agent_1").id
+    assert cli.main(["session", "ls"]) == 0
+    assert capsys.readouterr().out == f"{session}  -  team-notes  has no sandbox here\n"
+    assert cli.main(["session", "end", session]) == 0
+    assert capsys.readouterr().out == f"The session ({session}) has ended: nothing was left to save.\n"
+    notes.drop()
+
+
 def test_a_session_that_there_is_not(sandbox_connection: mk.Connection, capsys: pytest.CaptureFixture[str]) -> None:
     missing = "sesn_" + "0" * 26
     assert cli.main(["session", "end", missing]) == 1
