@@ -17,6 +17,7 @@ from tests.bench import (
     bench_load_ext,
     bench_sandbox,
     bench_scan,
+    bench_serve,
     bench_store,
     bench_sync,
     bench_tool,
@@ -33,6 +34,7 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "sync": bench_sync.run,
     "sandbox": bench_sandbox.run,
     "client": bench_client.run,
+    "serve": bench_serve.run,
 }
 
 
