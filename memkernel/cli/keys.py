@@ -83,10 +83,10 @@ def _revoke(options: argparse.Namespace) -> int:
         before = {key.id: key for key in database.keys.list()}.get(options.key)
         key = database.keys.revoke(options.key)
         is_guarded = database.keys.any()
-    when = "is revoked now" if before is None or before.revoked_at is None else f"was {_state(key)} already"
+    when = "is revoked now" if before is None or before.revoked_at is None else f"was {_state(key)}, before this"
     print(f"{key.id}{f' ({key.name})' if key.name else ''} {when}: it opens nothing any more.")
     if not is_guarded:
-        print("No key is left: a server on this machine lets every program on it in, one beyond it lets nobody in.")
+        print("No key is left: `memkernel serve` lets in every program on its machine, and beyond it nobody.")
     return 0
 
 

@@ -94,7 +94,7 @@ def test_a_key_is_revoked_by_its_id(run: Run, database: Database) -> None:
     assert run("revoke", one.id) == (f"{one.id} (ci) is revoked now: it opens nothing any more.\n", "")
     assert database.keys.find(secret).key is None
     again, _ = run("revoke", one.id)
-    assert re.fullmatch(rf"{one.id} \(ci\) was revoked \d.* UTC already: it opens nothing any more\.\n", again)
+    assert re.fullmatch(rf"{one.id} \(ci\) was revoked \d.* UTC, before this: it opens nothing any more\.\n", again)
     last, _ = run("revoke", other.id)
     assert "No key is left" in last
 

@@ -33,6 +33,20 @@ def test_a_store_is_found_by_id_name_and_slug(connection: mk.Connection, notes: 
     assert {connection.store(ref).id for ref in (notes.id, "Team notes", "team-notes")} == {notes.id}
 
 
+def test_a_connection_lists_and_makes_the_stores_of_its_workspace(dsn: str, notes: mk.Store) -> None:
+    with mk.connect(dsn, workspace="lab") as lab:
+        made = lab.store("Team notes", create=True)
+        assert made.id != notes.id
+        assert [store.id for store in lab.stores()] == [made.id]
+        assert lab.sql("SELECT count(*) FROM memory_stores").rows == [(1,)]
+        assert lab.store(notes.id).id == notes.id  # an id reaches any
+        lab.store(notes.id).write("/a.md", "text")
+    assert [store.id for store in notes.connection.stores()] == [notes.id]
+    assert notes.read("/a.md") == "text"
+    with pytest.raises(errors.InvalidInputError, match="workspace id"):
+        mk.connect(dsn, workspace="a/b")
+
+
 def test_get_or_create_from_many_threads_makes_one_store(connection: mk.Connection) -> None:
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(connection.store, "One", create=True) for _ in range(16)]

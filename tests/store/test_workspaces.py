@@ -453,6 +453,16 @@ def test_a_lost_server_is_met_again_in_the_same_workspace(two: Two, server: Post
         two.mine.memory_stores.retrieve(two.their_store.id)
 
 
+def test_what_is_unsettled_in_a_workspace_is_known_to_the_owner(two: Two) -> None:
+    contact = two.mine._contact  # pyright: ignore[reportPrivateUsage]  # as after a loss of the server
+    saved, lost = two.my_memory.memory_version_id, "memver_" + "0" * 26
+    for version_id in (saved, lost):
+        contact._unknown(two.my_store.id, version_id)  # pyright: ignore[reportPrivateUsage]  # as above
+    assert [each.version_id for each in two.owner.unsettled()] == [saved, lost]
+    assert [each.saved for each in two.owner.settle()] == [True, False]
+    assert two.mine.unsettled() == []
+
+
 def test_a_closed_database_closes_the_connections_of_the_api(two: Two, server: PostgresServer) -> None:
     name = two.owner.status().database
     two.mine.memories.entries(two.my_store.id)
