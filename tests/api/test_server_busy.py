@@ -157,6 +157,28 @@ def test_sixteen_requests_go_on_while_one_waits_for_a_lock(shared: MemoryServer,
         assert blocked.result(30)["path"] == "/a.md"
 
 
+def test_eight_clients_that_move_a_counter_lose_no_step(shared: MemoryServer, call: Caller) -> None:
+    """FAULTS 19: who was too late is refused, reads again, and tries once more."""
+    counter = call.memory(call.store(), "/counter", "0 steps")
+    place = at(counter["memory_store_id"], counter["id"])
+
+    def step(number: int) -> None:
+        while True:
+            read = call("GET", place, view="full").ok
+            guard = {"type": "content_sha256", "content_sha256": read["content_sha256"]}
+            # Signed: that the text is there already is a success (CONTRACT B.7), and two may count to the same number.
+            text = f"{int(read['content'].split()[0]) + 1} steps, the last one is step {number}"
+            answer = call.update(counter, content=text, precondition=guard)
+            if answer.status == 200:
+                return
+            assert answer.error(409, "memory_precondition_failed_error")
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(step, range(80)))
+    assert call("GET", place, view="full").ok["content"].startswith("80 steps")
+    assert len(call.versions(counter["memory_store_id"], limit=100)) == 81
+
+
 def test_requests_on_one_connection_are_answered_in_their_order(shared: MemoryServer) -> None:
     names = ("healthz", "nothing", "readyz")
     asked = [f"GET /{name} HTTP/1.1\r\nHost: localhost\r\n" for name in names]
