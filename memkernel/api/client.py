@@ -76,7 +76,7 @@ def _identified(kind: type[Client], http_client: HttpClient | AsyncHttpClient, s
     try:
         client = make(api_key=settings.api_key)
     except anthropic.CredentialsError as error:  # a login that cannot be read is no reason to refuse the local calls
-        http_client.door.trouble = str(error).rstrip(".")
+        http_client.door.trouble += f", and the login cannot be read ({str(error).rstrip('.')})"
         client = make(api_key=_NO_KEY)
     if not (client.api_key or client.auth_token or client.credentials):
         client.api_key = _NO_KEY
