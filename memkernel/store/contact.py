@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -131,6 +132,11 @@ class Contact:
             if maybe_saved:
                 raise self._unknown(memory_store_id, version_id) from error
             raise
+
+    def clear_versions(self) -> None:
+        """Vacuum away what redacted and pruned versions were; where it fails, the server's next vacuum does it."""
+        with suppress(psycopg.Error, DatabaseUnavailableError), self.owner.connection() as connection:
+            connection.run(queries.VERSIONS_CLEAR)
 
     def _reconnect(self) -> StoreConnection:
         self.pool.drop_all()

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Final, NoReturn
 
-import psycopg
-
 from memkernel import ids
 from memkernel.errors import (
-    DatabaseUnavailableError,
     HistoryPrunedError,
     InvalidInputError,
     StoreNotFoundError,
@@ -196,9 +192,7 @@ class MemoryVersions:
             return rows.version_in_view(result, 0, store_id)
 
         version = self._contact.change(change, lambda _: None, memory_store_id=store_id)
-        # Only the owner may vacuum. Where it fails, the text is redacted already.
-        with suppress(psycopg.Error, DatabaseUnavailableError), self._contact.owner.connection() as connection:
-            connection.run(queries.VERSIONS_CLEAR)
+        self._contact.clear_versions()
         return version
 
     def restore(

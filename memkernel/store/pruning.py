@@ -27,8 +27,8 @@ class Pruning:
     ) -> Iterator[Pruned]:
         """Delete what was superseded, or ended, before a time; each store in a transaction of its own.
 
-        What was current at any moment since then stays, and so does every head; numbers do not change. The disk space
-        is used again after the server's next vacuum.
+        What was current at any moment since then stays, and so does every head; numbers do not change. After the last
+        store what is left of the rows is vacuumed away, as far as this role may; their disk space is used again.
 
         Args:
             older_than: 30 days or more.
@@ -45,9 +45,17 @@ class Pruning:
             DatabaseUnavailableError: the server was lost; where `saved` is None, run it again.
         """
         rule = (checks.retention(older_than) // _MICROSECOND, checks.keep(keep), bool(dry_run))
-        if memory_store_id is None:
-            return self._all(rule)
-        return self._asked(memory_stores.known(memory_store_id), rule)
+        one = None if memory_store_id is None else memory_stores.known(memory_store_id)
+        pruned = self._all(rule) if one is None else self._asked(one, rule)
+        return pruned if dry_run else self._cleared(pruned)
+
+    def _cleared(self, pruned: Iterator[Pruned]) -> Iterator[Pruned]:
+        count = 0
+        for one in pruned:
+            yield one
+            count += 1
+        if count:
+            self._contact.clear_versions()
 
     def _all(self, rule: tuple[int, int, bool]) -> Iterator[Pruned]:
         for store_id in self._contact.read(self._store_ids):

@@ -275,6 +275,27 @@ def test_the_status_counts_what_is_there(fresh_database: Database, dsn: str) -> 
     assert fresh_database.status().memory_versions == 2
 
 
+def test_the_rows_are_vacuumed_away_once_at_the_end(fresh_database: Database, dsn: str) -> None:
+    def vacuums() -> object:
+        with psycopg.connect(dsn) as connection:
+            return connection.execute(
+                "SELECT vacuum_count FROM pg_stat_user_tables WHERE relname = 'memory_versions'"
+            ).fetchall()
+
+    for name in ("one", "other"):
+        old_store(fresh_database, dsn, name)
+    list(fresh_database.pruning.prune(older_than=MONTH, dry_run=True))
+    assert vacuums() == [(0,)]
+    pruning = fresh_database.pruning.prune(older_than=MONTH)
+    next(pruning)
+    next(pruning)
+    assert vacuums() == [(0,)]
+    assert list(pruning) == []
+    assert vacuums() == [(1,)]
+    assert list(fresh_database.pruning.prune(older_than=MONTH)) == []
+    assert vacuums() == [(1,)]
+
+
 # -- asking for what was pruned --------------------------------------------------------------------
 
 
