@@ -1,4 +1,4 @@
-"""Who may come in, and as whom (CONTRACT B.1, row "Auth"; F.8)."""
+"""Who may come in, and as whom (CONTRACT B.1, row "Auth"; F.98, F.99)."""
 
 from __future__ import annotations
 

@@ -122,6 +122,20 @@ def test_an_owner_of_any_name_is_told_statements_that_run(
         admin.execute('DROP ROLE "Ann-Marie"')
 
 
+def test_a_login_that_becomes_the_owner_becomes_the_role_too(
+    make_database: MakeDatabase, bare_server: PostgresServer
+) -> None:
+    dsn = make_database("CREATEROLE")
+    make_database()
+    with bare_server.connect() as admin:
+        admin.execute("GRANT owner_0 TO owner_1")
+    as_login = f"{dsn.replace('owner_0@', 'owner_1@')}&options=-c%20role%3Downer_0"
+    with Database(as_login) as database:
+        assert database.status().user == "owner_0"
+        assert is_bound(database)
+        assert database.status().user == "owner_0"
+
+
 @pytest.mark.parametrize("attribute", ["SUPERUSER", "BYPASSRLS"])
 def test_a_role_of_that_name_that_no_policy_binds_is_refused(
     make_database: MakeDatabase, bare_server: PostgresServer, attribute: str
