@@ -22,7 +22,7 @@ from memkernel.errors import (
     VersionNotFoundError,
 )
 from memkernel.models import AttachmentParams, Cause, Memory, MemoryStore, MemoryVersion, Pruned
-from memkernel.store import Database
+from memkernel.store import Database, migrate
 from tests.fix_postgres import PostgresServer
 from tests.store.ageing import let_pass
 from tests.store.people import ANN, CAUSE
@@ -294,6 +294,23 @@ def test_the_rows_are_vacuumed_away_once_at_the_end(fresh_database: Database, ds
     assert vacuums() == [(1,)]
     assert list(fresh_database.pruning.prune(older_than=MONTH)) == []
     assert vacuums() == [(1,)]
+
+
+def test_a_database_of_the_first_release_is_migrated_and_pruned(
+    empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrate.migrations()
+    with monkeypatch.context() as patched:
+        patched.setattr(migrate, "migrations", lambda: known[:11])
+        with Database(empty_dsn) as database:
+            store = database.memory_stores.create(name="Notes")
+            for number in range(4):
+                database.memories.write(store.id, "/a.md", f"text {number}", actor=ANN)
+    with Database(empty_dsn, migrate=True) as database:
+        assert database.status().memory_versions == 4
+        let_pass(empty_dsn, YEAR)
+        assert [one.versions for one in database.pruning.prune(older_than=MONTH)] == [1]
+        assert database.status().memory_versions == 3
 
 
 # -- asking for what was pruned --------------------------------------------------------------------
