@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from inspect import getdoc
 from typing import Any, Final
 
 from memkernel.api import errors, params, wire
 from memkernel.api.params import Field, Json, Schema
 from memkernel.api.routes import Route
+
+_VERSION: Final = "2026-10-21"
+"""Of the official API: what the newest SDK sends as `anthropic-version`."""
 
 _MEANINGS: Final[Mapping[int, str]] = {
     400: "Something in the request is malformed, or the state of the store forbids it; the message names it.",
@@ -43,7 +45,7 @@ def document(routes: Iterable[Route], schemas: Mapping[str, Schema]) -> Json:
         "openapi": "3.1.0",
         "info": {
             "title": "memkernel Memory API",
-            "version": version("memkernel"),
+            "version": _VERSION,
             "description": "The official SDKs' memory store and session routes, over PostgreSQL.",
         },
         "paths": paths,

@@ -42,6 +42,7 @@ EXPECTED: dict[MemkernelError, tuple[int, str]] = {
     errors.DatabaseUnavailableError(): (503, "api_error"),
     errors.DatabaseError("PostgreSQL refused: x"): (500, "api_error"),
     errors.SchemaTooOldError(1, 2): (500, "api_error"),
+    errors.WorkspaceRoleError("ann may not make the role memkernel_api", ["CREATE ROLE"]): (500, "api_error"),
     errors.MemkernelError("x"): (500, "api_error"),
     ApiError(401, "no key"): (401, "authentication_error"),
     ApiError(403, "no right"): (403, "permission_error"),
@@ -66,6 +67,7 @@ def test_an_errors_status_and_type(error: MemkernelError) -> None:
     assert body["type"] == "error"
     assert body["request_id"] == headers["request-id"]
     assert headers["content-type"] == "application/json"
+    assert (str(error) in body["error"]["message"]) == (status < 500)
 
 
 def test_every_error_has_an_answer() -> None:
