@@ -197,11 +197,12 @@ def test_a_folder_that_is_swapped_with_a_link_while_it_is_removed_leads_nowhere(
         folder.mkdir()
     for number in range(20):
         (outside / f"{number}").write_text("kept")
-    removed = 0
+    rounds = removed = 0
     with subprocess.Popen([sys.executable, "-c", _SWAPPER, str(top), str(outside)], stdout=subprocess.PIPE) as swapper:
         try:
             assert swapper.stdout is not None
-            for _ in range(150):
+            while rounds < 150 or removed <= 10:  # on a busy machine fewer of them are won
+                rounds += 1
                 assert swapper.stdout.read(1) == b"."
                 for entry in list(top.iterdir()):
                     with contextlib.suppress(OSError):  # filled again as fast as it was emptied
@@ -209,7 +210,6 @@ def test_a_folder_that_is_swapped_with_a_link_while_it_is_removed_leads_nowhere(
                         removed += 1
         finally:
             swapper.kill()
-    assert removed > 10
     assert all((outside / f"{number}").read_text() == "kept" for number in range(20))
 
 
