@@ -199,8 +199,7 @@ def _config(app: App) -> uvicorn.Config:
         app,
         lifespan="off",
         ws="none",
-        http="h11",
-        loop="asyncio",
+        http="h11",  # httptools is faster where it is installed, but takes a head of any length
         log_config=None,
         log_level="error",
         access_log=False,

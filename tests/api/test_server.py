@@ -238,11 +238,12 @@ def test_a_role_that_cannot_be_made_is_told_with_the_statements_that_make_it(
     with psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute("CREATE ROLE plain LOGIN")
         try:
-            admin.execute("GRANT ALL ON SCHEMA memkernel TO plain")
-            admin.execute("GRANT ALL ON ALL TABLES IN SCHEMA memkernel TO plain")
+            admin.execute("ALTER SCHEMA memkernel OWNER TO plain")
+            for (table,) in admin.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'memkernel'").fetchall():
+                admin.execute(f"ALTER TABLE memkernel.{table} OWNER TO plain".encode())
             told = refused("--port", "0", dsn=dsn.replace("postgres@", "plain@"))
         finally:
-            admin.execute("DROP OWNED BY plain")
+            admin.execute("REASSIGN OWNED BY plain TO postgres")
             admin.execute("DROP ROLE plain")
     assert told[0].startswith("WorkspaceRoleError: plain may not become the role memkernel_api")
     assert 'GRANT memkernel_api TO "plain";' in " ".join(told[1:])
