@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Any, Final, cast
 
 import anthropic
@@ -37,6 +36,24 @@ def way(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
+_numbers: Final = itertools.count()
+
+
+@pytest.fixture
+def workspace() -> str:
+    """The id of a workspace that holds nothing."""
+    return f"w{next(_numbers)}"
+
+
+@pytest.fixture(scope="session")
+def shared_dsn(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The database of all tests; each has a workspace of its own there."""
+    postgres = request.getfixturevalue("servers")(18)
+    name = postgres.create_migrated_database()
+    yield postgres.dsn(name)
+    postgres.drop_database(name)
+
+
 @pytest.fixture(scope="session")
 def serving(request: pytest.FixtureRequest) -> Iterator[Serving]:
     """The address of one server for all tests, and with each call the key of a workspace that holds nothing."""
@@ -45,16 +62,12 @@ def serving(request: pytest.FixtureRequest) -> Iterator[Serving]:
         return
     from tests.fix_server import MemoryServer
 
-    postgres = request.getfixturevalue("servers")(18)
-    name, numbers = postgres.create_migrated_database(), itertools.count()
-    with ExitStack() as ending:
-        ending.callback(postgres.drop_database, name)
-        server = ending.enter_context(MemoryServer(postgres.dsn(name)))
-        yield lambda: (server.url, server.key(f"w{next(numbers)}"))
+    with MemoryServer(request.getfixturevalue("shared_dsn")) as server:
+        yield lambda: (server.url, server.key(f"k{next(_numbers)}"))
 
 
 @pytest.fixture
-def sdk(way: str, request: pytest.FixtureRequest) -> Iterator[anthropic.Anthropic]:
+def sdk(way: str, workspace: str, request: pytest.FixtureRequest) -> Iterator[anthropic.Anthropic]:
     """The official client on a workspace that holds nothing."""
     if way == "over HTTP":
         serving: Serving = request.getfixturevalue("serving")
@@ -65,7 +78,7 @@ def sdk(way: str, request: pytest.FixtureRequest) -> Iterator[anthropic.Anthropi
         return
     from memkernel.handle.connection import connect
 
-    with connect(request.getfixturevalue("dsn")) as connection:
+    with connect(request.getfixturevalue("shared_dsn"), workspace=workspace) as connection:
         if way == "in process":
             with connection.anthropic() as client:
                 yield client
