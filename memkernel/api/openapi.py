@@ -70,7 +70,7 @@ def _operation(route: Route, links: Json) -> Json:
         **({"description": more.strip()} if more.strip() else {}),
         "parameters": [
             *({"name": name, "in": "path", "required": True, "schema": wire.TEXT} for name in _ids(route)),
-            *(_parameter(field) for field in route.query),
+            *({"name": field.name, "in": "query", "schema": field.kind.schema} for field in route.query),
             *({"name": name, "in": "header", "schema": wire.TEXT} for name in _SENT),
         ],
         **({} if route.body is None else {"requestBody": _body(route.body)}),
@@ -109,11 +109,6 @@ def _statuses(route: Route) -> list[int]:
     """With what else a route may answer."""
     never = {status for status, can in ((404, "{" in route.path), (409, route.conflicts)) if not can}
     return [status for status in _MEANINGS if status not in never]
-
-
-def _parameter(field: Field) -> Json:
-    told: Json = {"name": field.name, "in": "query", "schema": field.kind.schema}
-    return {**told, **({"description": field.description} if field.description else {})}
 
 
 def _body(fields: tuple[Field, ...]) -> Json:

@@ -52,7 +52,6 @@ class Field:
     name: str
     kind: Kind
     required: bool = False
-    description: str = ""
 
     @property
     def argument(self) -> str:
@@ -114,13 +113,16 @@ def _sha256(name: str, value: Any) -> str:
 SHA256: Final = Kind(_sha256, {"type": "string", "pattern": "^[0-9a-f]{64}$"})
 FLAG: Final = Kind(_flag, {"type": "boolean"})
 MOMENT: Final = Kind(_moment, {"type": "string", "format": "date-time"})
-ANY: Final = Kind(lambda _, value: value, {})
 
 
 def nullable(kind: Kind) -> Kind:
     """The same, or null."""
-    schema = {**kind.schema, "type": [kind.schema["type"], "null"]}
-    return Kind(lambda name, value: None if value is None else kind.read(name, value), schema)
+    return Kind(lambda name, value: None if value is None else kind.read(name, value), or_null(kind.schema))
+
+
+def or_null(schema: Schema) -> Schema:
+    """What this schema describes, or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
 
 
 def each(kind: Kind) -> Kind:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from memkernel.api import params
-from memkernel.api.params import Json, Schema
+from memkernel.api.params import Json, Schema, or_null
 from memkernel.models import Actor, ActorType, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Page
 
 T = TypeVar("T")
@@ -29,11 +29,6 @@ _ACTOR_IDS: Final[dict[ActorType, str]] = {
 def object_of(**properties: Schema) -> Schema:
     """An answer's object: all its members are always there."""
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-
-
-def or_null(schema: Schema) -> Schema:
-    """The same, or null."""
-    return {"anyOf": [schema, {"type": "null"}]}
 
 
 def page_of(name: str) -> Schema:

@@ -44,6 +44,7 @@ QUERIES: Final = {
     },
     "memory_versions.retrieve": {"view"},
 }
+RESOURCE: Final = {"type": "memory_store", "memory_store_id": "memstore_1", "access": None, "instructions": None}
 
 
 @pytest.fixture
@@ -115,6 +116,28 @@ def test_a_new_things_answer_leads_on(document: Json) -> None:
         "memory_store_id": "$response.body#/memory_store_id",
         "memory_version_id": "$response.body#/memory_version_id",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "taken"),
+    [
+        ("memory_stores.create", {"name": "n", "metadata": {"a": None}}, False),
+        ("memory_stores.create", {"name": "n", "metadata": None}, False),
+        ("memory_stores.create", {"name": "n", "description": None}, False),
+        ("memory_stores.update", {"name": None, "description": None, "metadata": None}, True),
+        ("memory_stores.update", {"metadata": {"a": None}}, True),
+        ("memories.create", {"path": "/a", "content": None}, False),
+        ("memories.update", {"path": None, "content": None, "precondition": None}, True),
+        ("sessions.create", {"agent": "a", "environment_id": "e", "resources": [RESOURCE]}, True),
+        ("sessions.update", {"title": None, "metadata": {"a": None}}, True),
+    ],
+)
+def test_null_is_described_where_it_is_taken(document: Json, name: str, body: Json, taken: bool) -> None:
+    """F.125, F.178; CONTRACT 0.3, row 7."""
+    validator: Any = Draft202012Validator(
+        operations(document)[name]["requestBody"]["content"]["application/json"]["schema"]
+    )
+    assert validator.is_valid(body) is taken
 
 
 # -- what is answered is what it says ----------------------------------------------------------------
