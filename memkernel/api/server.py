@@ -179,7 +179,11 @@ class Serving:
         return self._thread.is_alive()
 
     def end_soon(self) -> None:
-        """Take no further request; those in flight end within 10 s. May be called by a signal's handler."""
+        """Take no further request; those in flight end within 10 s, or at once where this is asked for again.
+
+        A signal's handler may call it.
+        """
+        self._server.force_exit = self._server.should_exit
         self._server.should_exit = True
 
     def wait(self) -> bool:
