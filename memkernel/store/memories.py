@@ -53,7 +53,7 @@ class Memories(MemoryReading):
             *(store_id, *place, data, _digest(data), ids.mint("mem"), version_id),
             *(self._limits.memories_per_store, *checks.author(actor, cause)),
         )
-        return self._head(queries.MEMORY_CREATE, values, store_id, version_id, data if full else None)
+        return self._head(queries.MEMORY_CREATE, values, store_id, version_id, data, full=full)
 
     def update(
         self,
@@ -96,8 +96,7 @@ class Memories(MemoryReading):
             *(None if data is None else _digest(data), checks.optional_sha256("precondition", precondition)),
             *(version_id, *checks.author(actor, cause)),
         )
-        memory = self._head(queries.MEMORY_UPDATE, values, store_id, version_id, data if full else None)
-        return self._with_content(memory) if full and data is None else memory
+        return self._head(queries.MEMORY_UPDATE, values, store_id, version_id, data, full=full)
 
     def write(
         self,
@@ -137,7 +136,7 @@ class Memories(MemoryReading):
             *(store_id, *place, data, _digest(data), *checks.expectation(expect)),
             *(ids.mint("mem"), version_id, self._limits.memories_per_store, *checks.author(actor, cause)),
         )
-        return self._head(queries.MEMORY_WRITE, values, store_id, version_id, data if full else None)
+        return self._head(queries.MEMORY_WRITE, values, store_id, version_id, data, full=full)
 
     def delete(
         self,
@@ -198,17 +197,14 @@ class Memories(MemoryReading):
                 head = rows.memory_in_view(found, 0, store_id)
                 data = checks.content(edit(head.content or ""), self._limits.content_bytes)
                 values = (store_id, head.id, None, None, data, _digest(data), None, version_id, *who)
-                return rows.memory(
-                    connection.run(queries.MEMORY_UPDATE, *values), 0, store_id, data.decode() if full else None
-                )
+                memory = rows.memory(connection.run(queries.MEMORY_UPDATE, *values), 0, store_id, None)
+                return _whole(connection, memory, data) if full else memory
 
-        memory = self._contact.change(
-            change,
-            lambda connection: saved_memory(connection, store_id, version_id),
-            memory_store_id=store_id,
-            version_id=version_id,
-        )
-        return self._with_content(memory) if full and memory.content is None else memory
+        def saved(connection: StoreConnection) -> Memory | None:
+            memory = saved_memory(connection, store_id, version_id)
+            return _whole(connection, memory, None) if memory and full else memory
+
+        return self._contact.change(change, saved, memory_store_id=store_id, version_id=version_id)
 
     def rename_tree(
         self, memory_store_id: str, old_path: str, new_path: str, *, actor: Actor, cause: Cause | None = None
@@ -288,17 +284,24 @@ class Memories(MemoryReading):
         return self._contact.change(batch.apply, batch.find, memory_store_id=store_id, version_id=version_ids[0])
 
     def _head(
-        self, statement: Statement, values: Sequence[Parameter], store_id: str, version_id: str, data: bytes | None
+        self,
+        statement: Statement,
+        values: Sequence[Parameter],
+        store_id: str,
+        version_id: str,
+        data: bytes | None,
+        *,
+        full: bool,
     ) -> Memory:
-        """Run a change that answers with the memory's new head."""
-        text = None if data is None else data.decode()
+        """Run a change that answers with the memory's new head; `data`: its content, where the caller brings it."""
 
         def change(connection: StoreConnection) -> Memory:
-            return rows.memory(connection.run(statement, *values), 0, store_id, text)
+            memory = rows.memory(connection.run(statement, *values), 0, store_id, None)
+            return _whole(connection, memory, data) if full else memory
 
         def saved(connection: StoreConnection) -> Memory | None:
             memory = saved_memory(connection, store_id, version_id)
-            return memory and replace(memory, content=text)
+            return _whole(connection, memory, data) if memory and full else memory
 
         return self._contact.change(change, saved, memory_store_id=store_id, version_id=version_id)
 
@@ -327,13 +330,6 @@ class Memories(MemoryReading):
 
         return self._contact.change(change, saved, memory_store_id=store_id, version_id=version_ids[0])
 
-    def _with_content(self, memory: Memory) -> Memory:
-        def read(connection: StoreConnection) -> Memory:
-            result = connection.run(queries.VERSION_CONTENT, memory.memory_store_id, memory.memory_version_id)
-            return replace(memory, content=rows.text(result.get_value(0, 0)) if result.ntuples else None)
-
-        return self._contact.read(read)
-
 
 def _place(path: str) -> tuple[str, list[str]]:
     """A legal path, and those above it."""
@@ -342,6 +338,14 @@ def _place(path: str) -> tuple[str, list[str]]:
 
 def _digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
+
+
+def _whole(connection: StoreConnection, memory: Memory, data: bytes | None) -> Memory:
+    """A new head with its content, which is read within the change: lost there, it is no reading that failed."""
+    if data is not None:
+        return replace(memory, content=data.decode())
+    result = connection.run(queries.VERSION_CONTENT, memory.memory_store_id, memory.memory_version_id)
+    return replace(memory, content=rows.text(result.get_value(0, 0)) if result.ntuples else None)
 
 
 def saved_memory(connection: StoreConnection, store_id: str, version_id: str) -> Memory | None:

@@ -216,6 +216,24 @@ def test_an_unknown_batch_is_settled_even_where_its_first_change_was_none(
     assert proxied.settle() == [Settled(store.id, lost.value.version_id, saved)]
 
 
+@pytest.mark.parametrize("side", ["request", "reply"])
+def test_a_change_that_was_saved_is_told_even_where_its_content_could_not_be_read(
+    proxied: Database, proxy: LossyProxy, store: MemoryStore, warm: Memory, side: Side
+) -> None:
+    """`view="full"` of a rename reads the content after the change, which is saved by then."""
+    before = head_seq(proxied, store)
+    proxy.lose(side, b"version_content")
+    renamed = proxied.memories.update(warm.id, memory_store_id=store.id, path="/b.md", view="full", actor=ANN)
+    assert (renamed.path, renamed.content, proxy.cuts) == ("/b.md", "one", 1)
+    assert head_seq(proxied, store) == before + 1
+    proxy.lose(side, b"version_content", then_refuse=True)
+    with pytest.raises(DatabaseUnavailableError) as lost:
+        proxied.memories.update(warm.id, memory_store_id=store.id, path="/c.md", view="full", actor=ANN)
+    proxy.refuses = False
+    assert lost.value.saved is None
+    assert proxied.settle() == [Settled(store.id, lost.value.version_id, saved=True)]
+
+
 def test_a_change_that_was_never_sent_is_not_saved(
     proxied: Database, proxy: LossyProxy, store: MemoryStore, warm: Memory
 ) -> None:
