@@ -176,7 +176,7 @@ VERSION_BEFORE: Final = planned(
     "WHERE later.memory_store_id = $1::text AND later.id = $2::text ORDER BY v.seq DESC LIMIT 1"
 )
 VERSION_REDACT: Final = planned("SELECT memkernel.memory_version_redact($1::text, $2::text, $3::text, $4::text)")
-# What is left of redacted and pruned texts: 1-3 ms where the server vacuums by itself, 2 s for 100,000 versions never vacuumed.
+# What is left of redacted and pruned texts: 1-3 ms where autovacuum runs, 2 s for 100,000 versions never vacuumed.
 VERSIONS_CLEAR: Final = planned("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) memkernel.memory_versions")
 VERSION_RESTORE: Final = planned(
     f"SELECT {MEMORY} FROM memkernel.memory_version_restore($1::text, $2::text, $3::text, $4::bytea, $5::boolean, "
