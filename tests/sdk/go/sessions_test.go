@@ -38,7 +38,11 @@ func TestASessionAttachesAStore(t *testing.T) {
 	params.Title, params.Metadata = anthropic.String("Tidy"), map[string]string{"by": "hand"}
 	params.Resources[0].OfMemoryStore.Access = anthropic.BetaManagedAgentsMemoryStoreResourceParamAccessReadOnly
 	params.Resources[0].OfMemoryStore.Instructions = anthropic.String("Read first.")
+	params.VaultIDs = []string{"vlt_a"}
+	params.Budget.MaxListCost = anthropic.BetaMonetaryAmountParam{Amount: "500", Currency: "USD"}
 	session := newSession(t, client, params)
+	equal(t, session.VaultIDs, params.VaultIDs)
+	equal(t, session.Budget.MaxListCost.Amount, "500")
 	equal(t, []string{session.Title, string(session.Status), session.Agent.ID, session.EnvironmentID},
 		[]string{"Tidy", "idle", "agent_tidy", "env_here"})
 	resource := session.Resources[0].AsMemoryStore()
@@ -151,4 +155,21 @@ func TestWhatCannotBeAttachedMakesNoSession(t *testing.T) {
 	page, err := client.Beta.Sessions.List(ctx, anthropic.BetaSessionListParams{MemoryStoreID: anthropic.String(store.ID)})
 	complete(t, page, err)
 	equal(t, len(page.Data), 0)
+}
+
+// F.116, F.206, F.214
+func TestASandboxsSessionAndWhatWasWrittenInItDecode(t *testing.T) {
+	ctx, client := connect(t)
+	session, err := client.Beta.Sessions.Get(ctx, given(t, "MEMORY_SANDBOX_SESSION"), anthropic.BetaSessionGetParams{})
+	complete(t, session, err)
+	store := session.Resources[0].AsMemoryStore().MemoryStoreID
+	versions := client.Beta.MemoryStores.MemoryVersions
+	everything := all(t, versions.ListAutoPaging(ctx, store, anthropic.BetaMemoryStoreMemoryVersionListParams{}))
+	equal(t, everything[0].CreatedBy.AsSessionActor().SessionID, session.ID)
+	equal(t, everything[1].CreatedBy.AsUserActor().UserID, "user_ada")
+	its := all(t, versions.ListAutoPaging(ctx, store, anthropic.BetaMemoryStoreMemoryVersionListParams{
+		SessionID: anthropic.String(session.ID),
+	}))
+	equal(t, len(its), 1)
+	equal(t, its[0].RawJSON(), everything[0].RawJSON())
 }

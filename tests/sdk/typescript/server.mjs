@@ -13,6 +13,9 @@ function given(name) {
 
 export const address = given('MEMORY_SERVER');
 
+/** A session that a sandbox began: its one store holds a memory that a person wrote and the session edited. */
+export const sandboxSession = given('MEMORY_SANDBOX_SESSION');
+
 /** Keys of one workspace: two that may write, one that may only read; and one that the server does not know. */
 export const keys = {
   writer: given('MEMORY_KEY'),

@@ -6,7 +6,7 @@ import test from 'node:test';
 import Anthropic from '@anthropic-ai/sdk';
 
 import * as fields from './fields.mjs';
-import { all, connect, refusal } from './server.mjs';
+import { all, connect, refusal, sandboxSession } from './server.mjs';
 
 const { client } = connect();
 const { memoryStores: stores, sessions } = client.beta;
@@ -22,11 +22,14 @@ test('create, retrieve and update a session that attaches a store (F.116, F.223 
     ...place,
     title: 'Tidy',
     metadata: { by: 'hand' },
+    budget: { type: 'limit', max_list_cost: { amount: '500', currency: 'USD' } },
+    vault_ids: ['vlt_a'],
     resources: [{ type: 'memory_store', memory_store_id: store.id, access: 'read_only', instructions: 'Read first.' }],
   });
   fields.complete(fields.session, session);
   assert.deepEqual([session.status, session.title, session.metadata], ['idle', 'Tidy', { by: 'hand' }]);
   assert.deepEqual([session.agent.id, session.environment_id], ['agent_tidy', 'env_here']);
+  assert.deepEqual([session.budget?.max_list_cost.amount, session.vault_ids], ['500', ['vlt_a']]);
   assert.deepEqual(session.resources, [
     {
       ...{ type: 'memory_store', memory_store_id: store.id, access: 'read_only', instructions: 'Read first.' },
@@ -114,4 +117,22 @@ test('what cannot be attached makes no session (F.224, F.228, F.229)', async () 
   await stores.archive(store.id);
   await invalid(sessions.create({ ...place, resources: attached(store.id) }));
   assert.deepEqual((await sessions.list({ memory_store_id: store.id })).data, []);
+});
+
+test('a session that a sandbox began, and what was written in it, decode (F.116, F.206, F.214)', async () => {
+  const session = fields.complete(fields.session, await sessions.retrieve(sandboxSession));
+  const [mounted] = session.resources;
+  assert.ok(mounted?.type === 'memory_store');
+  assert.ok((await all(sessions.list({ memory_store_id: mounted.memory_store_id }))).some(({ id }) => id === session.id));
+  const versions = await all(stores.memoryVersions.list(mounted.memory_store_id));
+  versions.forEach((version) => fields.complete(fields.memoryVersion, version));
+  assert.deepEqual(
+    versions.map(({ operation, created_by }) => [operation, created_by]),
+    [
+      ['modified', { type: 'session_actor', session_id: session.id }],
+      ['created', { type: 'user_actor', user_id: 'user_ada' }],
+    ],
+  );
+  const its = await all(stores.memoryVersions.list(mounted.memory_store_id, { session_id: session.id }));
+  assert.deepEqual(its, versions.slice(0, 1));
 });
