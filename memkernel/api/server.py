@@ -183,7 +183,9 @@ class Serving:
 
         A signal's handler may call it.
         """
-        self._server.force_exit = self._server.should_exit
+        if self._server.should_exit:
+            for task in tuple(self._server.server_state.tasks):
+                task.get_loop().call_soon_threadsafe(task.cancel)
         self._server.should_exit = True
 
     def wait(self) -> bool:
