@@ -21,7 +21,10 @@ import { connect, keys, refusal } from './server.mjs';
 async function refusedOnce(request, kind, type, key = keys.writer) {
   const { client, exchanges } = connect(key);
   const error = await refusal(request(client), kind, type);
-  assert.deepEqual(exchanges.map(({ status }) => status), [error.status]);
+  assert.deepEqual(
+    exchanges.map(({ status }) => status),
+    [error.status],
+  );
   const [only] = exchanges;
   assert.equal(only?.received.get('request-id'), error.requestID);
   assert.equal(only?.received.get('content-type')?.split(';')[0], 'application/json');
@@ -70,8 +73,7 @@ test('403: a key that may only read reads, and writes nothing (F.116)', async ()
 });
 
 test('404: an unknown id, one of another store, one to be encoded, an unknown route (F.110, F.111, F.116)', async () => {
-  const missing = (/** @type {Ask} */ request) =>
-    refusedOnce(request, Anthropic.NotFoundError, 'not_found_error');
+  const missing = (/** @type {Ask} */ request) => refusedOnce(request, Anthropic.NotFoundError, 'not_found_error');
   const other = await stores.create({ name: 'Other' });
   await missing(({ beta }) => beta.memoryStores.retrieve('memstore_nobody'));
   await missing(({ beta }) => beta.memoryStores.memories.retrieve(memory.id, { memory_store_id: other.id }));
@@ -106,7 +108,10 @@ test('409: a path conflict tells who holds which path (F.112, F.116, F.156, F.15
   for (const request of requests) {
     const { error, received } = await refusedOnce(request, Anthropic.ConflictError, 'memory_path_conflict_error');
     assert.equal(received?.get('x-should-retry'), 'false');
-    const { error: told } = /** @type {{ error: Anthropic.Beta.MemoryStores.BetaManagedAgentsMemoryPathConflictErrorObject }} */ (error.error);
+    const { error: told } =
+      /** @type {{ error: Anthropic.Beta.MemoryStores.BetaManagedAgentsMemoryPathConflictErrorObject }} */ (
+        error.error
+      );
     assert.deepEqual(told, { type: 'memory_path_conflict_error', message: told.message, ...held });
   }
 });

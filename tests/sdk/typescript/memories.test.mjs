@@ -80,10 +80,15 @@ test('list one level, below a prefix, basic and full (F.116, F.184 to F.193)', a
   const basic = (/** @type {string[]} */ ...paths) => paths.map((path) => [path, null]);
   const archive = '/notes-archive/';
 
-  assert.deepEqual(await told({}), basic('/a.md', '/notes-archive/old.md', '/notes/deep/x.md', '/notes/todo.md', '/z.md'));
+  assert.deepEqual(
+    await told({}),
+    basic('/a.md', '/notes-archive/old.md', '/notes/deep/x.md', '/notes/todo.md', '/z.md'),
+  );
   assert.deepEqual(await told({ depth: 1 }), [['/a.md', null], archive, '/notes/', ['/z.md', null]]);
   assert.deepEqual(await told({ depth: 1, path_prefix: '/notes/' }), ['/notes/deep/', ['/notes/todo.md', null]]);
-  assert.deepEqual(await told({ path_prefix: archive, view: 'full' }), [['/notes-archive/old.md', '/notes-archive/old.md']]);
+  assert.deepEqual(await told({ path_prefix: archive, view: 'full' }), [
+    ['/notes-archive/old.md', '/notes-archive/old.md'],
+  ]);
 });
 
 test('250 memories page by themselves; a full page holds 20 (F.116, F.185, F.195)', async () => {
@@ -94,11 +99,17 @@ test('250 memories page by themselves; a full page holds 20 (F.116, F.185, F.195
   const before = exchanges.length;
   const found = await all(memories.list(store, { limit: 100 }));
   assert.equal(exchanges.length - before, 3);
-  assert.deepEqual(found.map(({ path }) => path), paths);
+  assert.deepEqual(
+    found.map(({ path }) => path),
+    paths,
+  );
   assert.equal(new Set(found.map((entry) => fields.complete(fields.memory, entry).id)).size, 250);
 
   assert.equal((await memories.list(store)).data.length, 20);
   const full = await memories.list(store, { limit: 100, view: 'full' });
-  assert.deepEqual(full.data.map((entry) => entry.type === 'memory' && entry.content), paths.slice(0, 20));
+  assert.deepEqual(
+    full.data.map((entry) => entry.type === 'memory' && entry.content),
+    paths.slice(0, 20),
+  );
   assert.ok(full.hasNextPage());
 });

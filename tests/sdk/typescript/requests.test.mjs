@@ -12,7 +12,9 @@ import { address, keys, noting } from './server.mjs';
 async function tour(/** @type {typeof Anthropic | typeof Older} */ Client) {
   /** @type {import('./server.mjs').Exchange[]} */
   const exchanges = [];
-  const client = /** @type {Anthropic} */ (new Client({ apiKey: keys.writer, baseURL: address, fetch: noting(exchanges) }));
+  const client = /** @type {Anthropic} */ (
+    new Client({ apiKey: keys.writer, baseURL: address, fetch: noting(exchanges) })
+  );
   const { memoryStores: stores, sessions } = client.beta;
   const store = await stores.create({ name: 'Tour' });
   const within = { memory_store_id: store.id };
@@ -29,7 +31,10 @@ async function tour(/** @type {typeof Anthropic | typeof Older} */ Client) {
   await sessions.delete(session.id);
   await stores.archive(store.id);
   await stores.delete(store.id);
-  assert.deepEqual(exchanges.filter(({ status }) => status !== 200), []);
+  assert.deepEqual(
+    exchanges.filter(({ status }) => status !== 200),
+    [],
+  );
   return exchanges;
 }
 

@@ -12,7 +12,9 @@ const { client } = connect();
 const { memoryStores: stores, sessions } = client.beta;
 
 const place = { agent: 'agent_tidy', environment_id: 'env_here' };
-const attached = (/** @type {string} */ memory_store_id) => [{ type: /** @type {const} */ ('memory_store'), memory_store_id }];
+const attached = (/** @type {string} */ memory_store_id) => [
+  { type: /** @type {const} */ ('memory_store'), memory_store_id },
+];
 const invalid = (/** @type {Promise<unknown>} */ answer) =>
   refusal(answer, Anthropic.BadRequestError, 'invalid_request_error');
 
@@ -75,15 +77,24 @@ test('list the sessions of a store, in both orders and both directions (F.116, F
     const expected = order === 'asc' ? made : made.toReversed();
     const found = await all(sessions.list({ ...mine, order }));
     found.forEach((session) => fields.complete(fields.session, session));
-    assert.deepEqual(found.map(({ title }) => title), expected);
+    assert.deepEqual(
+      found.map(({ title }) => title),
+      expected,
+    );
 
     const first = await sessions.list({ ...mine, order });
     assert.equal(first.prev_page, null);
     const second = await first.getNextPage();
-    assert.deepEqual(second.data.map(({ title }) => title), expected.slice(2, 4));
+    assert.deepEqual(
+      second.data.map(({ title }) => title),
+      expected.slice(2, 4),
+    );
     assert.ok(second.prev_page);
     const back = await sessions.list({ ...mine, order, page: second.prev_page });
-    assert.deepEqual(back.data.map(({ title }) => title), expected.slice(0, 2));
+    assert.deepEqual(
+      back.data.map(({ title }) => title),
+      expected.slice(0, 2),
+    );
   }
   assert.equal((await all(sessions.list({ ...mine, statuses: ['idle', 'running'] }))).length, 5);
   assert.equal((await all(sessions.list({ ...mine, statuses: ['terminated'] }))).length, 0);
@@ -113,7 +124,9 @@ test('what cannot be attached makes no session (F.224, F.228, F.229)', async () 
   await invalid(sessions.create({ ...place, resources: attached('memstore_nobody') }));
   await invalid(sessions.create({ ...place, resources: [...attached(store.id), ...attached(store.id)] }));
   const access = /** @type {any} */ ('write_only');
-  await invalid(sessions.create({ ...place, resources: [{ type: 'memory_store', memory_store_id: store.id, access }] }));
+  await invalid(
+    sessions.create({ ...place, resources: [{ type: 'memory_store', memory_store_id: store.id, access }] }),
+  );
   await stores.archive(store.id);
   await invalid(sessions.create({ ...place, resources: attached(store.id) }));
   assert.deepEqual((await sessions.list({ memory_store_id: store.id })).data, []);
@@ -123,7 +136,9 @@ test('a session that a sandbox began, and what was written in it, decode (F.116,
   const session = fields.complete(fields.session, await sessions.retrieve(sandboxSession));
   const [mounted] = session.resources;
   assert.ok(mounted?.type === 'memory_store');
-  assert.ok((await all(sessions.list({ memory_store_id: mounted.memory_store_id }))).some(({ id }) => id === session.id));
+  assert.ok(
+    (await all(sessions.list({ memory_store_id: mounted.memory_store_id }))).some(({ id }) => id === session.id),
+  );
   const versions = await all(stores.memoryVersions.list(mounted.memory_store_id));
   versions.forEach((version) => fields.complete(fields.memoryVersion, version));
   assert.deepEqual(

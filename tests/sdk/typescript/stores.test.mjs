@@ -23,10 +23,17 @@ test('create, retrieve and update a store: every field decodes (F.116, F.117, F.
   assert.equal(store.created_at, store.updated_at);
   assert.deepEqual(await stores.retrieve(store.id), store);
 
-  const described = await stores.update(store.id, { description: 'House rules', metadata: { team: 'red', place: 'hall' } });
+  const described = await stores.update(store.id, {
+    description: 'House rules',
+    metadata: { team: 'red', place: 'hall' },
+  });
   fields.complete(fields.memoryStore, described);
   assert.ok(described.updated_at > store.updated_at);
-  const patched = await stores.update(store.id, { name: null, description: null, metadata: { place: null, floor: '2' } });
+  const patched = await stores.update(store.id, {
+    name: null,
+    description: null,
+    metadata: { place: null, floor: '2' },
+  });
   assert.deepEqual(patched.metadata, { team: 'red', floor: '2' });
   assert.equal(patched.name, 'Team notes');
   assert.equal(patched.description, '');
@@ -69,7 +76,8 @@ test('archive a store twice, then delete it (F.116, F.132 to F.134, F.136)', asy
 
   const deleted = fields.complete(fields.deletedMemoryStore, await stores.delete(store.id));
   assert.equal(deleted.id, store.id);
-  const missing = (/** @type {Promise<unknown>} */ answer) => refusal(answer, Anthropic.NotFoundError, 'not_found_error');
+  const missing = (/** @type {Promise<unknown>} */ answer) =>
+    refusal(answer, Anthropic.NotFoundError, 'not_found_error');
   await missing(stores.retrieve(store.id));
   await missing(stores.memories.retrieve(memory.id, { memory_store_id: store.id }));
   await missing(stores.memoryVersions.retrieve(memory.memory_version_id, { memory_store_id: store.id }));

@@ -29,11 +29,19 @@ test('a lineage is listed newest first and each version retrieved (F.116, F.201 
   lineage.forEach((version) => fields.complete(fields.memoryVersion, version));
   assert.deepEqual(
     lineage.map(({ operation, path, content }) => [operation, path, content]),
-    [['deleted', '/b.md', null], ['modified', '/b.md', null], ['modified', '/a.md', null], ['created', '/a.md', null]],
+    [
+      ['deleted', '/b.md', null],
+      ['modified', '/b.md', null],
+      ['modified', '/a.md', null],
+      ['created', '/a.md', null],
+    ],
   );
   const whole = await Promise.all(lineage.map(({ id }) => versions.retrieve(id, { memory_store_id: store })));
   whole.forEach((version) => fields.complete(fields.memoryVersion, version));
-  assert.deepEqual(whole.map(({ content }) => content), [null, 'two', 'two', 'one']);
+  assert.deepEqual(
+    whole.map(({ content }) => content),
+    [null, 'two', 'two', 'one'],
+  );
   const listed = (await versions.list(store, { memory_id: memory.id, view: 'full' })).data;
   assert.deepEqual(listed, whole);
   const [deleted] = lineage;
@@ -54,7 +62,9 @@ test('every filter of the list selects, and filters combine (F.116, F.205 to F.2
   assert.ok(!JSON.stringify(everything).includes(keys.writer), 'no version tells a key');
 
   const ids = async (/** @type {Anthropic.Beta.MemoryStores.MemoryVersionListParams} */ filters) =>
-    (await all(versions.list(store, { ...filters, limit: 2 }))).map(({ id }) => everything.findIndex((version) => version.id === id));
+    (await all(versions.list(store, { ...filters, limit: 2 }))).map(({ id }) =>
+      everything.findIndex((version) => version.id === id),
+    );
   const at = (/** @type {number} */ index) => /** @type {string} */ (everything[index]?.created_at);
   assert.deepEqual(await ids({ memory_id: memory.id }), [1, 2, 3, 4]);
   assert.deepEqual(await ids({ memory_id: other.id }), [0]);
