@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +12,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
+from urllib.parse import unquote
+from weakref import WeakValueDictionary
 
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as Incoming
@@ -28,6 +31,10 @@ _BODY_S: Final = 60.0
 _LINGER_S: Final = 2.0
 _LOGGED_CHARS: Final = 500
 _CLOSE: Final = {"connection": "close"}
+_AT_ONCE: Final = 4
+_ONE_BY_ONE: Final = re.compile("/v1/(memory_stores/[^/]+|sessions)")
+"""Changes below one of these paths wait for each other in PostgreSQL: more than four of them would only hold threads,
+all of them where a store is locked for long, and stop the others."""
 _access: Final = logging.getLogger("memkernel.access")
 
 
@@ -61,6 +68,7 @@ class App:
         self._threads = ThreadPoolExecutor(CONNECTIONS, "memkernel-api")
         self._look = ThreadPoolExecutor(1, "memkernel-readyz")  # not behind the requests
         self._at_work = set[Future[Response]]()
+        self._gates = WeakValueDictionary[str, asyncio.Semaphore]()
 
     @property
     def at_work(self) -> int:
@@ -83,7 +91,7 @@ class App:
             if head.method in ("GET", "HEAD") and head.path == "/readyz":
                 return await self._on(self._look, self._ready)
             body = await self._read(incoming)
-            return await self._on(self._threads, partial(self._dispatch, replace(head, body=body)))
+            return await self._in_turn(replace(head, body=body))
         except ClientDisconnect:
             raise
         except Exception as error:
@@ -113,12 +121,27 @@ class App:
             sentence = f"the body did not arrive within {self._body_s:g} s"
             raise ApiError(408, sentence, headers=_CLOSE) from None
         except asyncio.CancelledError:  # the server ends, and has waited long enough; so it is below
-            raise ApiError(503, "the server ends; nothing was changed", headers=_CLOSE) from None
+            raise _unbegun() from None
         return bytes(body)
 
     def _too_large(self) -> ApiError:
         sentence = f"the body is longer than {self._body_bytes:,} bytes"
         return ApiError(413, sentence, headers=_CLOSE)
+
+    async def _in_turn(self, request: Request) -> Response:
+        work = partial(self._dispatch, request)
+        place = None if request.method == "GET" else _ONE_BY_ONE.match(unquote(request.path))
+        if place is None:
+            return await self._on(self._threads, work)
+        gate = self._gates.setdefault(place[0], asyncio.Semaphore(_AT_ONCE))
+        try:
+            await gate.acquire()
+        except asyncio.CancelledError:
+            raise _unbegun() from None
+        try:
+            return await self._on(self._threads, work)
+        finally:
+            gate.release()
 
     async def _on(self, threads: ThreadPoolExecutor, work: Callable[[], Response]) -> Response:
         future = threads.submit(work)
@@ -129,6 +152,10 @@ class App:
         except asyncio.CancelledError:
             sentence = "the server ends; it is unknown whether this was saved"
             raise ApiError(503, sentence, headers={**errors.NO_RETRY, **_CLOSE}) from None
+
+
+def _unbegun() -> ApiError:
+    return ApiError(503, "the server ends; nothing was changed", headers=_CLOSE)
 
 
 def _head(scope: Scope) -> Request:

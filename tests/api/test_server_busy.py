@@ -157,6 +157,28 @@ def test_sixteen_requests_go_on_while_one_waits_for_a_lock(shared: MemoryServer,
         assert blocked.result(30)["path"] == "/a.md"
 
 
+def test_a_store_that_is_locked_for_long_does_not_stop_the_others(shared: MemoryServer, call: Caller) -> None:
+    """More changes and sessions wait for it than there are threads; a percent-encoded id is the same store."""
+    locked, store = call.store("Locked"), call.store("Free")
+    attaching = {
+        "agent": "a",
+        "environment_id": "e",
+        "resources": [{"type": "memory_store", "memory_store_id": locked}],
+    }
+    places = [f"/v1/memory_stores/{each}/memories" for each in (locked, locked.replace("_", "%5F"))]
+    with ThreadPoolExecutor(48) as threads:
+        with held(shared.dsn, locked) as waiting:
+            blocked = [
+                *(threads.submit(call, "POST", places[n % 2], {"path": f"/{n}", "content": ""}) for n in range(24)),
+                *(threads.submit(call, "POST", "/v1/sessions", attaching) for _ in range(24)),
+            ]
+            wait_until(lambda: waiting() == 8)
+            memory = call.memory(store)
+            assert call("GET", at(store, memory["id"])).ok["content"] == "text"
+            assert not any(one.done() for one in blocked)
+        assert [one.result(30).status for one in blocked] == [200] * 48
+
+
 def test_eight_clients_that_move_a_counter_lose_no_step(shared: MemoryServer, call: Caller) -> None:
     """FAULTS 19: who was too late is refused, reads again, and tries once more."""
     counter = call.memory(call.store(), "/counter", "0 steps")
