@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http.client import HTTPConnection, HTTPException
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import anthropic
 
 PATIENCE_S = 30.0
+_IDLE_S = 5.0
+"""As long as the SDKs keep an idle connection."""
 
 
 class MemoryServer:
@@ -120,6 +123,9 @@ class MemoryServer:
         connection = getattr(self._threads, "connection", None)
         if connection is None:
             connection = self._threads.connection = self.connect()
+        elif time.monotonic() - self._threads.used > _IDLE_S:
+            connection.close()  # and opens with the request
+        self._threads.used = time.monotonic()
         target = f"{request.path}?{request.query}" if request.query else request.path
         try:
             connection.request(request.method, target, request.body, dict(request.headers))
