@@ -140,6 +140,7 @@ def test_with_a_credential_all_but_memory_goes_out(
     monkeypatch.setenv(variable, value)
     client = open_connection().anthropic()
     use_memory(client)
+    use_memory(client.with_options(base_url=f"{real_api.url}/v1/another/path"))
     assert real_api.seen == []
     assert speak(client).id == "msg_x"
     assert list(client.models.list()) == []
