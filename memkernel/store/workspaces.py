@@ -90,6 +90,7 @@ class WorkspacePool:
         self._pool.drop_all()
 
     def _enter(self, connection: StoreConnection) -> None:
+        connection.workspace_id = None  # an interrupt may come after the move and before that is noted
         try:
             connection.run(_ENTER, self._workspace_id)
         except BaseException:  # whose rows it would reach is not known
