@@ -147,7 +147,7 @@ class PostgresServer:
             env={"LC_ALL": "C", "PATH": os.defpath},
             cwd="/",
             start_new_session=True,  # Ctrl-C at the test run ends the tests, and those end the server
-            preexec_fn=_end_with_parent,  # one call of the C library; a killed test run leaves no server
+            preexec_fn=end_with_parent,  # one call of the C library; a killed test run leaves no server
             **streams,
             **identity,
         )
@@ -163,7 +163,8 @@ def binaries(version: int) -> Path:
     return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """For a process that is started: it is interrupted when the thread that starts it is gone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
