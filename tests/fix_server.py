@@ -75,7 +75,7 @@ class MemoryServer:
                 env=kernel_environment(Path(self._home.name), MEMKERNEL_DSN=self.dsn, **self._environment),
                 cwd=Path(__file__).parents[1],
                 start_new_session=True,  # Ctrl-C at the test run ends the tests, and those end the server
-                preexec_fn=end_with_parent,  # one call of the C library; a killed test run leaves no server
+                preexec_fn=end_with_parent,  # noqa: PLW1509  # one call of the C library; a killed run leaves no server
             )
         assert self._process.stdout is not None
         self.told = [self._process.stdout.readline().rstrip("\n") for _ in range(3)]
