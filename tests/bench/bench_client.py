@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -99,7 +98,7 @@ def _empty_server(answer: bytes) -> Generator[str]:
         process.stdin.close()
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
     finally:
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.wait()
         process.stdout.close()
 
