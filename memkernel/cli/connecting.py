@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,11 @@ from memkernel.models import Settings
 
 if TYPE_CHECKING:
     from memkernel.store import Database
+
+
+def add_dsn(parser: argparse.ArgumentParser) -> None:
+    """The option that names the database: one that serves and one that makes its keys must mean the same."""
+    parser.add_argument("--dsn", help="postgresql://…; without it MEMKERNEL_DSN, then the embedded one")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from memkernel import config
 from memkernel.cli.commands import Commands
-from memkernel.cli.connecting import connected
+from memkernel.cli.connecting import add_dsn, connected
 from memkernel.cli.durations import duration
 from memkernel.models import ApiKey
 from memkernel.render import moment_text, table_text
@@ -34,6 +34,8 @@ def add(commands: Commands) -> None:
     revoke = inner.add_parser("revoke", help="let a key open nothing any more, at once and for ever")
     revoke.add_argument("key", help="apikey_…, as `memkernel keys ls` shows it")
     revoke.set_defaults(run=_revoke)
+    for each in (create, ls, revoke):
+        add_dsn(each)
 
 
 def _moment(text: str) -> datetime:
@@ -52,7 +54,7 @@ def _moment(text: str) -> datetime:
 
 
 def _create(options: argparse.Namespace) -> int:
-    with connected(config.load()) as (database, line):
+    with connected(config.load(), options.dsn) as (database, line):
         key, secret = database.keys.create(
             options.workspace, options.name, read_only=options.read_only, expires_at=options.expires
         )
@@ -64,8 +66,8 @@ def _create(options: argparse.Namespace) -> int:
     return 0
 
 
-def _ls(_: argparse.Namespace) -> int:
-    with connected(config.load()) as (database, _line):
+def _ls(options: argparse.Namespace) -> int:
+    with connected(config.load(), options.dsn) as (database, _line):
         keys = database.keys.list()
     if not keys:
         print("There is no key. `memkernel keys create` makes one.")
@@ -79,7 +81,7 @@ def _ls(_: argparse.Namespace) -> int:
 
 
 def _revoke(options: argparse.Namespace) -> int:
-    with connected(config.load()) as (database, _line):
+    with connected(config.load(), options.dsn) as (database, _line):
         before = {key.id: key for key in database.keys.list()}.get(options.key)
         key = database.keys.revoke(options.key)
         is_guarded = database.keys.any()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memkernel import config
 from memkernel.cli.commands import Commands
-from memkernel.cli.connecting import connected
+from memkernel.cli.connecting import add_dsn, connected
 from memkernel.cli.durations import duration
 from memkernel.render import counted, one_line, size_text
 
@@ -31,13 +31,14 @@ def add(commands: Commands) -> None:
     )
     prune.add_argument("--store", metavar="REF", help="only this store: its id, name or slug")
     prune.add_argument("--workspace", default="default", metavar="ID", help="whose stores (default: %(default)s)")
+    add_dsn(prune)
     prune.add_argument("--dry-run", action="store_true", help="tell what would go, and remove nothing")
     prune.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     total: list[Pruned] = []
-    with connected(config.load(), workspace_id=options.workspace) as (database, line):
+    with connected(config.load(), options.dsn, workspace_id=options.workspace) as (database, line):
         store = None if options.store is None else database.memory_stores.find(options.store).id
         print(line)
         for pruned in database.pruning.prune(

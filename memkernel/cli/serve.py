@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from memkernel import config
 from memkernel.api import PORT
 from memkernel.cli.commands import Commands
-from memkernel.cli.connecting import connected
+from memkernel.cli.connecting import add_dsn, connected
 
 if TYPE_CHECKING:
     from memkernel.api.server import Serving
@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     serve.add_argument("--port", type=int, default=PORT, help="0 takes a free one (default: %(default)s)")
     serve.add_argument("--uds", metavar="PATH", type=Path, help="listen on a unix socket, and on no port")
-    serve.add_argument("--dsn", help="postgresql://…; without it MEMKERNEL_DSN, then the embedded one")
+    add_dsn(serve)
     serve.add_argument("--strict-beta", action="store_true", help="ask for exactly one of the beta headers")
     serve.add_argument("--strict-full-limit", action="store_true", help="refuse view=full with a limit over 20")
     serve.set_defaults(run=_serve)

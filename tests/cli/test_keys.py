@@ -49,6 +49,18 @@ def test_the_secret_stands_alone_and_the_rest_is_said_beside_it(run: Run, databa
     assert err.endswith("Keep it now: it is not shown again, and only its hash was stored.\n")
 
 
+def test_a_key_is_made_where_the_server_of_a_dsn_serves(
+    run: Run, dsn: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`memkernel serve --dsn` asks for keys of that database."""
+    monkeypatch.setenv("MEMKERNEL_DSN", "postgresql://elsewhere.invalid/nothing")
+    secret, _ = run("create", "--dsn", dsn)
+    (key,) = database.keys.list()
+    assert database.keys.find(secret.strip()).key == key
+    assert key.id in run("ls", "--dsn", dsn)[0]
+    assert f"{key.id} is revoked now" in run("revoke", key.id, "--dsn", dsn)[0]
+
+
 def test_what_is_not_said_is_the_default(run: Run, database: Database) -> None:
     _, err = run("create")
     (key,) = database.keys.list()
