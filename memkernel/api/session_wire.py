@@ -169,6 +169,8 @@ def refused(reason: str) -> Kind:
 def _read_agent(name: str, value: Any) -> AgentReference:
     if isinstance(value, str):
         return AgentReference(value)
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{name} must be an id, or an object that has one")
     members = _AGENT_OBJECT.read(name, value)
     return AgentReference(members["id"], members.get("version", 1))
 

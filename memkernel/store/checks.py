@@ -53,7 +53,7 @@ def name(value: object) -> str:
 def _named(field: str, value: object, most: int) -> str:
     text = storable(field, value)
     if not 1 <= len(text) <= most:
-        raise InvalidInputError(f"{field} has {len(text):,} characters; a {field} has 1 to {most}")
+        raise InvalidInputError(f"{field} has {len(text):,} characters; it must have 1 to {most}")
     for character in text:
         if unicodedata.category(character) == "Cc":
             raise InvalidInputError(f"{field} holds the control character U+{ord(character):04X}")
@@ -201,9 +201,10 @@ def one_of(field: str, value: object, choices: tuple[str, ...]) -> str:
 
 def sha256(field: str, value: object) -> bytes:
     """The hash that these 64 lowercase hex digits write."""
-    if not isinstance(value, str) or not _SHA256.fullmatch(value):
-        raise InvalidInputError(f"{field} is {value!r}; it must be 64 lowercase hex digits")
-    return bytes.fromhex(value)
+    text = storable(field, value)
+    if not _SHA256.fullmatch(text):
+        raise InvalidInputError(f"{field} is {text!r}; it must be 64 lowercase hex digits")
+    return bytes.fromhex(text)
 
 
 def optional_sha256(field: str, value: object) -> bytes | None:
@@ -347,7 +348,7 @@ def agent(value: object) -> AgentReference | None:
     reference = AgentReference(value) if isinstance(value, str) else value
     if not isinstance(reference, AgentReference):
         raise InvalidInputError(f"agent is an id or an AgentReference, not {_kind(value)}")
-    return AgentReference(_named("agent: id", reference.id, MAX_ID_CHARS), version("agent: version", reference.version))
+    return AgentReference(_named("agent.id", reference.id, MAX_ID_CHARS), version("agent.version", reference.version))
 
 
 def version(field: str, value: object) -> int:

@@ -106,6 +106,12 @@ def test_a_field_of_a_wrong_type(call: Caller, paths: dict[str, str], what: str,
     assert len(call.all(f"{paths['update_store']}/memory_versions")) == 1
 
 
+def test_a_hash_that_is_null_is_told_in_the_words_of_json(call: Caller, paths: dict[str, str]) -> None:
+    precondition = {"type": "content_sha256", "content_sha256": None}
+    message = call("POST", paths["update_memory"], {"precondition": precondition}).refusal("precondition")
+    assert message == "precondition.content_sha256 is a string, not null"
+
+
 @pytest.mark.parametrize("field", ["nam", "", "id", "archived_at", "view", "metadata2", "Name", "na me", "'\"\\", "ä"])
 def test_a_field_that_is_unknown(call: Caller, paths: dict[str, str], field: str) -> None:
     """F.108."""

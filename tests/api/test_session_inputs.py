@@ -67,6 +67,22 @@ def test_a_broken_field_is_named_and_leaves_no_session(call: Caller, field: str)
     assert call.all(SESSIONS, include_archived=True) == []
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"agent": ""}, "agent.id has 0 characters; it must have 1 to 255"),
+        ({"agent": {"id": ""}}, "agent.id has 0 characters; it must have 1 to 255"),
+        ({"agent": {"id": "a", "version": 0}}, "agent.version is 0"),
+        ({"agent": 3}, "agent must be an id, or an object that has one"),
+        ({"agent": None}, "agent must be an id, or an object that has one"),
+        ({"environment_id": ""}, "environment_id has 0 characters; it must have 1 to 255"),
+    ],
+)
+def test_a_refusal_reads_as_a_sentence(call: Caller, body: Any, told: str) -> None:
+    message = call("POST", SESSIONS, {"agent": "agent_1", "environment_id": "env_1", **body}).refusal(*body)
+    assert message.startswith(told)
+
+
 @pytest.mark.parametrize("field", ["agent", "environment_id"])
 def test_what_every_session_needs(call: Caller, field: str) -> None:
     body = {"agent": "agent_1", "environment_id": "env_1"}
