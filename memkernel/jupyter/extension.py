@@ -42,7 +42,8 @@ def unload(shell: Shell) -> None:
     """Take everything back; nothing happens where nothing was loaded.
 
     What the notebook remembers stays for the next load: `%reload_ext` is an unload and a load, and must lose neither
-    the store in use nor a change whose outcome is still unknown; sandboxes go on, and are saved when the kernel ends.
+    the store in use nor a change whose outcome is still unknown; sandboxes and the server go on, and are
+    saved and ended with the kernel.
     """
     notebook = _notebooks.get(shell)
     if notebook is None:
@@ -60,6 +61,8 @@ def unload(shell: Shell) -> None:
     if notebook.sandboxes.open:
         names = ", ".join(notebook.sandboxes.names)
         print(f"Still running: sandbox {names}. `%load_ext memkernel` brings `%sandbox` back.")
+    if notebook.serving is not None and notebook.serving.is_alive:
+        print(f"Still serving: {notebook.serving.url}. `%load_ext memkernel` brings `%memory serve --stop` back.")
     presenters.unregister(shell)
     Preferences().apply()
     notebook.rest()

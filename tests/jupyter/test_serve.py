@@ -104,6 +104,15 @@ def test_it_survives_a_reload_and_another_connection_and_its_requests_show_nothi
     assert (served_at(reply.text), reply.stderr) == (url, "")
 
 
+def test_an_unload_tells_that_it_goes_on(kernel: Kernel) -> None:
+    url = served_at(kernel.run("%memory serve --port 0").text)
+    assert f"Still serving: {url}." in kernel.run("%unload_ext memkernel").stdout
+    assert "Team notes" in get(url)
+    kernel.run("%load_ext memkernel")
+    assert kernel.run("%memory serve --stop").text == f"{url} serves no longer."
+    assert "Still serving" not in kernel.run("%unload_ext memkernel").stdout
+
+
 def test_it_ends_with_the_kernel_that_is_shut_down_in_order(kernel: Kernel) -> None:
     url = served_at(kernel.run("%memory serve --port 0").text)
     get(url)
