@@ -248,6 +248,6 @@ def _remove_left(path: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """What the operating system says, small at its beginning."""
+    """What the operating system says, small at its beginning; `AF_UNIX` stays as it is."""
     said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return said[:1].lower() + said[1:]
+    return said if said[1:2].isupper() else said[:1].lower() + said[1:]

@@ -231,6 +231,11 @@ def test_an_address_that_is_none_is_told_in_two_lines(
     assert second
 
 
+def test_a_path_that_is_too_long_for_a_socket_is_told_as_it_is(refused: Callable[..., list[str]]) -> None:
+    path = f"/tmp/{'x' * 200}"
+    assert refused("--uds", path)[0] == f"ServeError: the unix socket {path} cannot be used: AF_UNIX path too long"
+
+
 def test_beyond_this_machine_nothing_is_served_without_a_key(refused: Callable[..., list[str]]) -> None:
     assert refused("--host", "0.0.0.0", "--port", "0") == [
         "ServeError: without a key nothing is served beyond this machine",
