@@ -64,6 +64,29 @@ def is_bound(database: Database) -> bool:
     return seen == [made.id] and there.memory_stores.list().data == database.memory_stores.list().data == []
 
 
+def test_who_owns_another_database_of_the_server_sees_nothing_here(
+    make_database: MakeDatabase, bare_server: PostgresServer
+) -> None:
+    """The role belongs to the whole server: an administrator gave it to both owners, as memkernel asks for."""
+    here, there = make_database(), make_database()
+    users = [conninfo_to_dict(dsn)["user"] for dsn in (here, there)]
+    with bare_server.connect() as admin:
+        admin.execute("CREATE ROLE memkernel_api NOLOGIN")
+        admin.execute(f"GRANT memkernel_api TO {users[0]}, {users[1]}".encode())
+    with Database(here) as database, Database(there) as other:
+        assert is_bound(database)
+        assert is_bound(other)
+    visitor = here.replace(f"{users[0]}@", f"{users[1]}@")
+    with psycopg.connect(visitor, autocommit=True) as connection:
+        for become in ("SET ROLE memkernel_api", "RESET ROLE"):
+            connection.execute(become.encode())
+            connection.execute("SET memkernel.workspace_id = 'here'")
+            for table in ("memory_stores", "memories", "memory_versions"):
+                assert connection.execute(f"SELECT FROM memkernel.{table}".encode()).fetchall() == []
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+                connection.execute("SELECT memkernel.memory_store_create('here', 'memstore_x', 'n', '', '{}', false)")
+
+
 @pytest.mark.parametrize("rights", ["SUPERUSER", "CREATEROLE", "CREATEROLE NOINHERIT"])
 def test_who_may_make_the_role_makes_it(make_database: MakeDatabase, rights: str) -> None:
     with Database(make_database(rights)) as database:

@@ -5,20 +5,23 @@
 -- The policies are TO PUBLIC and name no role, so that a migration needs the right to make none: memkernel_api is
 -- made, and given its rights to the tables that have a policy, when it is first needed (store/workspaces.py). Where
 -- no workspace is set, current_setting is NULL, and nothing is seen.
+--
+-- A role belongs to the whole server: who owns another database there may become memkernel_api, too, connect to this
+-- one and set any workspace. So a login sees rows only if it may become the owner of the tables.
 
 DO $$
 DECLARE
     place text;
+    seen constant text := 'workspace_id = current_setting(''memkernel.workspace_id'', true) AND '
+        '(SELECT pg_has_role(session_user, relowner, ''MEMBER'') '
+        'FROM pg_class WHERE oid = ''memkernel.memory_stores''::regclass)';
 BEGIN
     FOREACH place IN ARRAY ARRAY[
         'memory_stores', 'memories', 'memory_versions', 'run_changes',
         'sessions', 'session_resources', 'mount_baselines', 'mount_entries'
     ] LOOP
         EXECUTE format('ALTER TABLE memkernel.%I ENABLE ROW LEVEL SECURITY', place);
-        EXECUTE format(
-            'CREATE POLICY workspace ON memkernel.%I '
-            'USING (workspace_id = current_setting(''memkernel.workspace_id'', true)) '
-            'WITH CHECK (workspace_id = current_setting(''memkernel.workspace_id'', true))', place);
+        EXECUTE format('CREATE POLICY workspace ON memkernel.%1$I USING (%2$s) WITH CHECK (%2$s)', place, seen);
     END LOOP;
 END $$;
 
