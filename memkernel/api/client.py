@@ -27,7 +27,7 @@ from memkernel.store import Database
 
 Client = TypeVar("Client", anthropic.Anthropic, anthropic.AsyncAnthropic)
 
-_LOCAL: Final = re.compile(rb".*?(/v1/(?:memory_stores|sessions)(?:/[^?]*)?)(?:\?(.*))?", re.DOTALL)
+_LOCAL: Final = re.compile(rb"[^?]*?(/v1/(?:memory_stores|sessions)(?:/[^?]*)?)(?:\?(.*))?", re.DOTALL)
 """Whatever stands before `/v1` is the path of a base URL; a slash within an id is percent-encoded."""
 
 _NO_KEY: Final = "memkernel-has-no-key"

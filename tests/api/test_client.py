@@ -144,7 +144,8 @@ def test_with_a_credential_all_but_memory_goes_out(
     assert real_api.seen == []
     assert speak(client).id == "msg_x"
     assert list(client.models.list()) == []
-    assert real_api.paths == ["/proxy/v1/messages", "/proxy/v1/models"]
+    client.get("/v1/models?after_id=/v1/sessions", cast_to=object)
+    assert real_api.paths == ["/proxy/v1/messages", "/proxy/v1/models", "/proxy/v1/models?after_id=/v1/sessions"]
     assert {headers["authorization"] for _, _, headers in real_api.seen} == {f"Bearer {value}"}
     client.close()
 
