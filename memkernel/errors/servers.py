@@ -38,7 +38,7 @@ class SchemaTooOldError(DatabaseError):
     def __init__(self, found: int, needed: int) -> None:
         super().__init__(
             f"the database's memkernel schema is {found}, this version needs {needed}",
-            hint="Run `memkernel migrate` once; older versions keep working with it.",
+            hint="Run `memkernel migrate` once; whoever else uses this database updates memkernel, too.",
         )
         self.found, self.needed = found, needed
 

@@ -100,6 +100,7 @@ def test_an_older_schema_is_refused_until_it_is_migrated(dsn: str, monkeypatch: 
         open_database(dsn)
     assert (old.value.found, old.value.needed) == (len(known), NEXT.number)
     assert "memkernel migrate" in old.value.hint
+    assert "updates memkernel, too" in old.value.hint  # an older one is refused: the next test
     with Database(dsn, migrate=True) as database:
         assert database.status().schema_version == NEXT.number
     open_database(dsn)
