@@ -18,6 +18,7 @@ import uvicorn
 from memkernel.api.app import App, body_limit
 from memkernel.api.auth import KeyAuthenticator, Reach
 from memkernel.api.dispatch import Api, Strictness
+from memkernel.api.protocol import Protocol
 from memkernel.errors import ServeError
 from memkernel.models import Limits
 from memkernel.store import Database
@@ -205,7 +206,7 @@ def _config(app: App) -> uvicorn.Config:
         app,
         lifespan="off",
         ws="none",
-        http="h11",  # httptools is faster where it is installed, but takes a head of any length
+        http=Protocol,  # httptools is faster where it is installed, but takes a head of any length
         log_config=None,
         log_level="error",
         access_log=False,
