@@ -292,6 +292,32 @@ def test_a_body_that_outlives_the_server_is_answered_that_nothing_was_changed() 
     assert visit.error["message"] == "the server ends; nothing was changed"
 
 
+def test_a_change_that_outlives_the_server_in_the_queue_of_its_store_is_not_made() -> None:
+    held = threading.Event()
+
+    def hold(request: Request) -> Response:
+        held.wait(30)
+        return _empty(request)
+
+    rim = Rim(hold)
+    visits = [Visit(method="POST", raw_path=b"/v1/memory_stores/memstore_a/memories") for _ in range(5)]
+
+    async def end() -> None:
+        answering = [asyncio.ensure_future(rim.answer(visit)) for visit in visits]
+        while len(rim.requests) < 4:
+            await asyncio.sleep(0.01)
+        answering[4].cancel()
+        await answering[4]
+        held.set()
+        await asyncio.gather(*answering[:4])
+
+    asyncio.run(end())
+    assert [visit.status for visit in visits] == [200, 200, 200, 200, 503]
+    assert "x-should-retry" not in visits[4].headers
+    assert visits[4].error["message"] == "the server ends; nothing was changed"
+    assert len(rim.requests) == 4
+
+
 # -- the access log --------------------------------------------------------------------------------
 
 
