@@ -160,6 +160,9 @@ class Connection:
         `client.beta.memory_stores` and `client.beta.sessions` are answered in process, as this connection's actor
         and without a key; all other calls go to the real API where there is a key (ANTHROPIC_API_KEY, or another
         credential of the SDK's), and raise `anthropic.AuthenticationError` unsent where there is none.
+
+        Where the login may not make the role memkernel_api, which `memkernel serve` insists on, lists are of this
+        connection's workspace, and an id of another one is found all the same: the login owns the rows of all.
         """
         from memkernel.api import client
 
