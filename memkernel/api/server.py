@@ -74,10 +74,16 @@ class Door:
         asked = "A key is asked for: `memkernel keys create` makes one."
         passes = "No key is asked for: on this machine any api_key passes."
         key = "mk_…" if has_keys else "any"
-        use = f'client = anthropic.Anthropic(base_url="{self.url}", api_key="{key}")'
+        use = f'client = anthropic.Anthropic(base_url="{self._visited}", api_key="{key}")'
         if self.path is not None:
             use = f'curl --unix-socket {self.path} -H "x-api-key: {key}" {self.url}/v1/memory_stores'
         return [f"{self.path or self.url} serves the Memory API of {line}", asked if has_keys else passes, f"  {use}"]
+
+    @property
+    def _visited(self) -> str:
+        """The URL from elsewhere, too: an address that means all of a machine's is none to go to."""
+        host, port = self.listener.getsockname()[:2] if self.path is None else ("", 0)
+        return f"http://{socket.gethostname()}:{port}" if host in ("0.0.0.0", "::") else self.url
 
 
 def open_port(host: str, port: int) -> Door:

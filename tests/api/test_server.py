@@ -66,6 +66,13 @@ def test_it_tells_where_what_and_how(memory_server: MemoryServer) -> None:
     assert memory_server.url.startswith("http://127.0.0.1:")
 
 
+def test_the_example_of_a_server_on_all_addresses_is_no_address_that_means_all() -> None:
+    with open_port("0.0.0.0", 0) as door:
+        first, _, example = door.told("a database", has_keys=True)
+    port = first.partition(" ")[0].rpartition(":")[2]
+    assert example == f'  client = anthropic.Anthropic(base_url="http://{socket.gethostname()}:{port}", api_key="mk_…")'
+
+
 def test_with_a_key_it_asks_for_keys_and_says_so(dsn: str, serve: Serve) -> None:
     """F.99."""
     with Database(dsn) as database:
