@@ -31,6 +31,8 @@ _BODY_S: Final = 60.0
 _LINGER_S: Final = 2.0
 _LOGGED_CHARS: Final = 500
 _CLOSE: Final = {"connection": "close"}
+_READY: Final = "/readyz"
+_HEALTH: Final = ("/healthz", _READY)
 _AT_ONCE: Final = 4
 _ONE_BY_ONE: Final = re.compile("/v1/(memory_stores/[^/]+|sessions)")
 """Changes below one of these paths wait for each other in PostgreSQL: more than four of them would only hold threads,
@@ -86,16 +88,19 @@ class App:
 
     async def _answer(self, head: Request, incoming: Incoming) -> Response:
         try:
-            if head.method in ("GET", "HEAD") and head.path == "/healthz":
-                return _well()
-            if head.method in ("GET", "HEAD") and head.path == "/readyz":
-                return await self._on(self._look, self._ready)
+            if head.path in _HEALTH:
+                return await self._health(head)
             body = await self._read(incoming)
             return await self._in_turn(replace(head, body=body))
         except ClientDisconnect:
             raise
         except Exception as error:
             return errors.response(error)
+
+    async def _health(self, head: Request) -> Response:
+        if head.method not in ("GET", "HEAD"):
+            raise ApiError(405, f"{head.method} is not a method of {head.path}", headers={"allow": "GET, HEAD"})
+        return await self._on(self._look, self._ready) if head.path == _READY else _well()
 
     def _ready(self) -> Response:
         self._ping()

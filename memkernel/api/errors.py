@@ -60,7 +60,7 @@ class _Rule:
 def _unavailable(error: DatabaseUnavailableError) -> str:
     # Its own sentence says where the database is.
     known = "nothing was changed" if error.saved is False else "it is unknown whether this was saved"
-    return f"the database does not answer; {known}"
+    return f"the database is not available; {known}"
 
 
 _BROKEN: Final = _Rule(500, message=lambda _: "something went wrong in memkernel; its log tells more")

@@ -66,7 +66,9 @@ def text(check: Callable[[Any], Any] | None = None, *, pattern: str | None = STO
     """A string; `check` says what it may be, and `pattern` tells as much of that as a regular expression can."""
 
     def read(name: str, value: Any) -> Any:
-        return _checked(name, check, value) if check and isinstance(value, str) else checks.storable(name, value)
+        if not isinstance(value, str):
+            raise InvalidInputError(f"{name} is {_kind(value)}; it must be a string")
+        return _checked(name, check, value) if check else checks.storable(name, value)
 
     return Kind(read, {"type": "string", **({"pattern": pattern} if pattern else {}), **schema})
 

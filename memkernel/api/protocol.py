@@ -1,11 +1,15 @@
-"""HTTP/1.1 as uvicorn speaks it, but for connections on which nothing whole ever comes."""
+"""HTTP/1.1 as uvicorn speaks it, but for what is none, and for connections on which nothing whole ever comes."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from memkernel.api import errors
+from memkernel.errors import ApiError
 
 HEAD_S: Final = 30.0
 """A request's head comes within this time, or within twice as long."""
@@ -19,6 +23,18 @@ class Protocol(H11Protocol):
     """
 
     _look: asyncio.TimerHandle
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP as everything is answered: with the envelope, and a `request-id`."""
+        answer = errors.response(ApiError(400, f"the request cannot be read: {msg}"), {"connection": "close"})
+        headers = {**answer.headers, "content-length": str(len(answer.body))}
+        for event in (
+            h11.Response(status_code=answer.status, headers=[*headers.items()]),
+            h11.Data(data=answer.body),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # as uvicorn's own
         """Begin to look whether requests come."""

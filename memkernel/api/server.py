@@ -30,6 +30,7 @@ _KEEP_ALIVE_S: Final = 30
 _HEAD_BYTES: Final = 32 * 1024
 _BACKLOG: Final = 128
 _ELSEWHERE: Final = "`--port N` takes another one; `--port 0` takes one that is free."
+_HERE: Final = "`--host` takes a name or an address of this machine."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,9 @@ def open_port(host: str, port: int) -> Door:
         listener.bind((address[0], port, *address[2:]))
     except (OSError, OverflowError) as error:
         listener.close()
-        raise ServeError(f"port {port} of {host} cannot be used: {_reason(error)}", hint=_ELSEWHERE) from None
+        foreign = isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
+        hint = _HERE if foreign else _ELSEWHERE
+        raise ServeError(f"port {port} of {host} cannot be used: {_reason(error)}", hint=hint) from None
     name = f"[{host}]" if ":" in host else host
     reach = "loopback" if ipaddress.ip_address(address[0]).is_loopback else "network"
     return Door(listener, f"http://{name}:{listener.getsockname()[1]}", reach)
@@ -141,7 +144,7 @@ class Serving:
             strictness: lenient by default.
 
         Raises:
-            DatabaseUnavailableError: the database does not answer.
+            DatabaseUnavailableError: the database is not available.
             WorkspaceRoleError: the role that keeps workspaces apart cannot be made.
             ServeError: the door is open to the network, and there is no key.
         """
@@ -228,8 +231,7 @@ def _resolve(host: str) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
-        hint = "`--host` takes a name or an address of this machine."
-        raise ServeError(f"{host} cannot be served: {_reason(error)}", hint=hint) from None
+        raise ServeError(f"{host!r} cannot be served: {_reason(error)}", hint=_HERE) from None
     return [(family, address) for family, _, _, _, address in found]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -21,12 +22,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     options.rest = [argument for argument in rest if argument != "--"]
     try:
-        return options.run(options)
+        return _flushed(options.run(options))
     except MemkernelError as error:
         print("\n".join(error.lines()), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains at its end
+        return 141
+
+
+def _flushed(status: int) -> int:
+    sys.stdout.flush()  # here, where a broken pipe is borne
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -73,7 +73,8 @@ class HistoryPrunedError(RefusedError):
 
     def __init__(self, pruned_through_seq: int, asked: str = "") -> None:
         through = f"the store's history up to change {pruned_through_seq:,} was pruned"
-        super().__init__(f"{asked}: {through}" if asked else through, hint="`%memory log` shows the versions that are left.")
+        hint = "`%memory log` shows the versions that are left."
+        super().__init__(f"{asked}: {through}" if asked else through, hint=hint)
         self.pruned_through_seq = pruned_through_seq
 
 

@@ -6,7 +6,6 @@ import builtins
 from collections.abc import Iterator
 from typing import Final
 
-from memkernel import ids
 from memkernel.errors import MemoryNotFoundError, StoreNotFoundError
 from memkernel.models import Memory, MemoryPrefix, Page
 from memkernel.store import checks, memory_stores, pages, queries, rows
@@ -161,12 +160,12 @@ class MemoryReading:
 
 
 def known(memory_id: object) -> str:
-    """The id, if it can be one of a memory.
+    """The id, if PostgreSQL can be asked for it: whether the store is there and may be written to is told before.
 
     Raises:
         MemoryNotFoundError: nothing can have this id.
     """
-    if isinstance(memory_id, str) and ids.is_id("mem", memory_id):
+    if isinstance(memory_id, str) and checks.is_storable(memory_id):
         return memory_id
     raise MemoryNotFoundError(memory_id if isinstance(memory_id, str) else repr(memory_id))
 

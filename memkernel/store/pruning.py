@@ -67,12 +67,15 @@ class Pruning:
         return [rows.text(result.get_value(row, 0)) for row in range(result.ntuples)]
 
     def _asked(self, store_id: str, rule: tuple[int, int, bool]) -> Iterator[Pruned]:
-        def change(connection: StoreConnection) -> Pruned:
+        def prune(connection: StoreConnection) -> Pruned:
             result = connection.run(prune_queries.STORE_PRUNE, store_id, *rule)
             counts = [rows.number(result.get_value(0, column)) for column in range(1, 4)]
             return Pruned(store_id, rows.text(result.get_value(0, 0)), *counts)
 
-        pruned = self._contact.change(change, _unknown, memory_store_id=store_id)
+        if rule[-1]:  # a dry run, which may be run twice
+            pruned = self._contact.read(prune)
+        else:
+            pruned = self._contact.change(prune, _unknown, memory_store_id=store_id)
         if pruned.versions:
             yield pruned
 

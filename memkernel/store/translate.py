@@ -12,6 +12,7 @@ from memkernel.errors import (
     AlreadyExistsError,
     CapacityError,
     DatabaseError,
+    DatabaseUnavailableError,
     HeadRedactionError,
     InvalidInputError,
     InvalidPathError,
@@ -54,6 +55,7 @@ _REFUSALS: Final[dict[str, Callable[[_Facts, str], MemkernelError]]] = {
 }
 
 _LOST_CLASSES: Final = ("08", "57P")
+_LATER: Final = ("25006", "53")  # read-only, as a standby is; no room, no memory, no connection left
 
 
 def facts(error: psycopg.Error) -> dict[str, Any]:
@@ -65,7 +67,8 @@ def translate(error: psycopg.Error) -> MemkernelError:
     """The memkernel error that this error of PostgreSQL is."""
     refusal = _REFUSALS.get(error.sqlstate or "")
     if refusal is None:
-        return DatabaseError(f"PostgreSQL refused: {error.diag.message_primary or error}")
+        told = f"PostgreSQL refused: {error.diag.message_primary or error}"
+        return DatabaseUnavailableError(told) if (error.sqlstate or "").startswith(_LATER) else DatabaseError(told)
     return refusal(facts(error), error.diag.message_primary or "")
 
 

@@ -113,7 +113,7 @@ def test_what_a_lost_database_is_told_as() -> None:
     lost = "postgresql://ann@db:5432/notes does not answer: timeout"
     for saved, words in ((False, "nothing was changed"), (None, "it is unknown whether this was saved")):
         _, _, body = told(DatabaseUnavailableError(lost, saved=saved))
-        assert body["error"]["message"] == f"the database does not answer; {words}"
+        assert body["error"]["message"] == f"the database is not available; {words}"
 
 
 def test_headers_that_are_there_already_stay() -> None:
@@ -144,7 +144,7 @@ def test_a_database_that_is_away(tmp_path: Any) -> None:
             ("GET", "/v1/memory_stores/memstore_1", None),
         ):
             answer = call(method, path, body)
-            assert answer.error(503, "api_error")["message"] == "the database does not answer; nothing was changed"
+            assert answer.error(503, "api_error")["message"] == "the database is not available; nothing was changed"
             assert answer.headers["retry-after"] == "1"
         call("GET", "/v1/nothing").error(404)
         call("POST", "/v1/memory_stores", {}).refusal("name")

@@ -219,11 +219,13 @@ def test_it_is_ready_while_the_database_answers() -> None:
     assert rim.requests == []
 
 
-def test_other_methods_of_the_health_routes_are_left_to_dispatch() -> None:
+@pytest.mark.parametrize("path", [b"/healthz", b"/readyz"])
+def test_health_is_only_asked_for(path: bytes) -> None:
     rim = Rim()
-    rim.visit(raw_path=b"/healthz", method="POST")
-    rim.visit(raw_path=b"/readyz/", method="GET")
-    assert [request.path for request in rim.requests] == ["/healthz", "/readyz/"]
+    visit = rim.visit(raw_path=path, method="POST")
+    assert (visit.status, visit.headers["allow"]) == (405, "GET, HEAD")
+    rim.visit(raw_path=path + b"/")
+    assert [request.path for request in rim.requests] == [path.decode() + "/"]
 
 
 def test_health_is_told_while_every_thread_is_busy() -> None:

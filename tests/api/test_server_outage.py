@@ -49,7 +49,7 @@ def test_while_the_database_is_away_it_says_so_and_serves_again_when_it_is_back(
         ):
             answer = request()
             message = answer.error(503, "api_error")["message"]
-            assert message == "the database does not answer; nothing was changed"
+            assert message == "the database is not available; nothing was changed"
             assert (answer.headers["retry-after"], "x-should-retry" in answer.headers) == ("1", False)
         assert call("GET", "/healthz").ok == {"status": "ok"}
     finally:
@@ -93,7 +93,25 @@ def test_an_unknown_outcome_is_said_so_and_not_tried_again(
     proxy.lose("reply", b"memory_update", then_refuse=True)
     answer = call.update(memory, content="two")
     message = answer.error(503, "api_error")["message"]
-    assert message == "the database does not answer; it is unknown whether this was saved"
+    assert message == "the database is not available; it is unknown whether this was saved"
     assert (answer.headers["retry-after"], answer.headers["x-should-retry"]) == ("1", "false")
     proxy.refuses = False
     assert call("GET", at(store, memory["id"]), view="full").ok["content"] == "two"
+
+
+def test_a_database_that_may_only_be_read_is_away_for_writers(
+    served: MemoryServer, call: Caller, fragile: PostgresServer
+) -> None:
+    """As a standby is, or a primary that was demoted."""
+    store = call.store()
+    name = served.dsn.partition("@/")[2].partition("?")[0]
+    with fragile.connect() as admin:
+        admin.execute(f"ALTER DATABASE {name} SET default_transaction_read_only TO on".encode())
+        served.kill()
+        served.start()
+        answer = call("POST", f"{at(store)}/memories", {"path": "/b.md", "content": "text"})
+        message = answer.error(503, "api_error")["message"]
+        assert message == "the database is not available; nothing was changed"
+        assert call("GET", at(store)).ok["id"] == store
+        admin.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only".encode())
+    assert "Traceback" not in served.log

@@ -179,3 +179,13 @@ def test_a_deletion_with_a_malformed_expectation(call: Caller, memory: Json, exp
     """F.183."""
     call.delete(memory, expected_content_sha256=expected).refusal("expected_content_sha256")
     unchanged(call, memory)
+
+
+@pytest.mark.parametrize("memory_id", ["mem_0", "nothing", "mem_01h455vb4pex5vsknk084sn02q"])
+def test_an_archived_store_is_told_before_a_memory_that_is_not_there(call: Caller, store: str, memory_id: str) -> None:
+    """CONTRACT B.7, step 1: the store first."""
+    call("POST", f"/v1/memory_stores/{store}/memories/{memory_id}", json={"path": "/b"}).error(404, "not_found_error")
+    call("POST", f"/v1/memory_stores/{store}/archive")
+    call("POST", f"/v1/memory_stores/{store}/memories/{memory_id}", json={"path": "/b"}).error(
+        400, "invalid_request_error"
+    )

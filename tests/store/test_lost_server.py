@@ -117,6 +117,8 @@ def test_a_prune_whose_connection_is_lost_says_that_it_is_not_known(
     assert (lost.value.saved, lost.value.memory_store_id) == (None, store.id)
     assert len(proxied.memory_versions.list(store.id).data) == left
     assert proxied.unsettled() == []
+    proxy.lose(side, b"memory_store_prune")
+    assert sum(one.versions for one in prune(dry_run=True)) == left - 1  # a dry run is simply run again
     assert sum(one.versions for one in prune()) == left - 1
 
 
