@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -68,7 +69,9 @@ class Daemon:
         rootless: bool = False,
     ) -> None:
         """`subordinate` stands in place of /etc/subuid and /etc/subgid, for this engine alone."""
-        self.directory = Path(tempfile.mkdtemp(prefix="mk-docker-", dir="/run"))  # short: sockets lie in it
+        # Short, for sockets lie in it; its name is containerd's namespace, too, in which no _ may follow a -.
+        self.directory = Path(f"/run/mk-docker-{secrets.token_hex(4)}")
+        self.directory.mkdir(0o700)
         self._scratch = tempfile.TemporaryDirectory(prefix="mk-docker-", dir="/var/tmp", ignore_cleanup_errors=True)
         self._data_root = data_root or Path(self._scratch.name) / "data"
         self._crashed = False
