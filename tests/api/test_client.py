@@ -370,7 +370,7 @@ def test_a_database_that_goes_is_a_503_and_serves_again(server: PostgresServer) 
             client = connection.anthropic().with_options(max_retries=0)
             made = client.beta.memory_stores.create(name="Notes")
             own.stop(signal.SIGQUIT)
-            with pytest.raises(anthropic.InternalServerError, match="does not answer") as caught:
+            with pytest.raises(anthropic.InternalServerError, match="is not available") as caught:
                 client.beta.memory_stores.retrieve(made.id)
             assert (caught.value.status_code, caught.value.type) == (503, "api_error")
             assert caught.value.response.headers["retry-after"] == "1"
