@@ -8,6 +8,7 @@ HOME/sessions/sesn_…/           one running session (see folders.py)
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 from contextlib import suppress
@@ -72,6 +73,7 @@ class Home:
                 known = file.read_text().strip()
                 if known:
                     return known
+                _drop_cut_off(file)
             self._name_installation(file)
 
     def _name_installation(self, file: Path) -> None:
@@ -79,13 +81,18 @@ class Home:
         draft = self.sessions / f".installation-{secrets.token_hex(_ID_BYTES)}"
         draft.write_text(secrets.token_hex(_ID_BYTES) + "\n")
         try:
-            if file.exists():  # empty: a full disk once cut it off
-                draft.replace(file)
-            else:
-                with suppress(FileExistsError):  # two first sandboxes at once
-                    os.link(draft, file)
+            with suppress(FileExistsError):  # two first sandboxes at once
+                os.link(draft, file)
         finally:
             draft.unlink(missing_ok=True)
+
+
+def _drop_cut_off(file: Path) -> None:
+    """Remove an empty file, which a full disk once cut off; not the whole one that has taken its place since."""
+    with file.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if os.path.samestat(os.fstat(held.fileno()), file.stat()) and not held.read():
+            file.unlink()
 
 
 def make_private(path: Path) -> None:

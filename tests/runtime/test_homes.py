@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -58,6 +59,25 @@ def test_many_first_sandboxes_agree_on_the_installation(home: Home) -> None:
     assert {one.result() for one in asked} == {f"{home.installation_id()}\n".encode()}
     assert len(home.installation_id()) == 16
     assert names(home) == []
+
+
+@pytest.mark.parametrize("is_cut_off", [False, True], ids=["new", "cut off"])
+def test_nobody_names_an_installation_that_has_just_been_named(tmp_path: Path, is_cut_off: bool) -> None:
+    """Again and again, for the moment between a look and what follows is short; also where a file was left empty."""
+    start = Barrier(6)
+
+    def ask(home: Home) -> str:
+        start.wait()
+        return home.installation_id()
+
+    with ThreadPoolExecutor(6) as pool:
+        for number in range(150):
+            home = Home(tmp_path / str(number))
+            home.prepare()
+            if is_cut_off:
+                (home.directory / "installation").touch()
+            told = set(pool.map(ask, [home] * 6))
+            assert told == {home.installation_id()}
 
 
 def test_an_installation_that_a_full_disk_left_empty_is_named_anew(home: Home) -> None:
