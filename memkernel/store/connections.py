@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import select
+import threading
 import time
 import weakref
 from collections import deque
@@ -28,6 +29,8 @@ _FATAL_ERROR: Final = pq.ExecStatus.FATAL_ERROR
 _ACTIVE: Final = pq.TransactionStatus.ACTIVE
 _IDLE: Final = pq.TransactionStatus.IDLE
 _IDLE_S: Final = 60.0
+_LOOKING_NS: Final = 100_000
+_looking: Final = threading.Lock()
 _CANCEL_S: Final = 5.0
 _SOON_S: Final = 0.05
 _CONNECT_S: Final = 5
@@ -102,12 +105,27 @@ class StoreConnection(psycopg.Connection[Any]):
             pgconn.consume_input()
         while True:
             while pgconn.is_busy():  # libpq would wait inside get_result, holding the interpreter's lock
-                self._wait_readable()
+                self._wait()
                 pgconn.consume_input()
             result = pgconn.get_result()
             if result is None:
                 return last
             last = result
+
+    def _wait(self) -> None:
+        """Wait until there is something to read; one thread of the process at first by looking again and again.
+
+        A CPU that has gone to sleep takes longer to wake than most answers take to come.
+        """
+        if _looking.acquire(blocking=False):
+            try:
+                until = time.perf_counter_ns() + _LOOKING_NS
+                while time.perf_counter_ns() < until:
+                    if self._readable_now():
+                        return
+            finally:
+                _looking.release()
+        self._wait_readable()
 
     def _give_up(self) -> None:
         """Cancel what runs and read its end; a connection where that fails is closed."""
