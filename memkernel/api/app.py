@@ -68,7 +68,7 @@ class App:
         self._body_bytes, self._body_s = body_bytes, body_s
         # anyio's threads are not used: idle ones keep a process, a notebook's kernel, from ending.
         self._threads = ThreadPoolExecutor(CONNECTIONS, "memkernel-api")
-        self._look = ThreadPoolExecutor(1, "memkernel-readyz")  # not behind the requests
+        self._readiness = ThreadPoolExecutor(1, "memkernel-readyz")  # not behind the requests
         self._at_work = set[Future[Response]]()
         self._gates = WeakValueDictionary[str, asyncio.Semaphore]()
 
@@ -100,7 +100,7 @@ class App:
     async def _health(self, head: Request) -> Response:
         if head.method not in ("GET", "HEAD"):
             raise ApiError(405, f"{head.method} is not a method of {head.path}", headers={"allow": "GET, HEAD"})
-        return await self._on(self._look, self._ready) if head.path == _READY else _well()
+        return await self._on(self._readiness, self._ready) if head.path == _READY else _well()
 
     def _ready(self) -> Response:
         self._ping()

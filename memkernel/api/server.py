@@ -34,7 +34,7 @@ _HERE: Final = "`--host` takes a name or an address of this machine."
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class BoundSocket:
     """A socket that is bound, and does not listen yet; `url` is what a client takes as its `base_url`."""
 
     listener: socket.socket
@@ -87,7 +87,7 @@ class Door:
         return f"http://{socket.gethostname()}:{port}" if host in ("0.0.0.0", "::") else self.url
 
 
-def open_port(host: str, port: int) -> Door:
+def open_port(host: str, port: int) -> BoundSocket:
     """An address to listen on; port 0 takes a free one.
 
     Raises:
@@ -107,10 +107,10 @@ def open_port(host: str, port: int) -> Door:
         raise ServeError(f"port {port} of {host} cannot be used: {_reason(error)}", hint=hint) from None
     name = f"[{host}]" if ":" in host else host
     reach = "loopback" if ipaddress.ip_address(address[0]).is_loopback else "network"
-    return Door(listener, f"http://{name}:{listener.getsockname()[1]}", reach)
+    return BoundSocket(listener, f"http://{name}:{listener.getsockname()[1]}", reach)
 
 
-def open_unix(path: Path) -> Door:
+def open_unix(path: Path) -> BoundSocket:
     """A unix socket that only its owner can open. One that a killed server left is replaced.
 
     Raises:
@@ -125,49 +125,49 @@ def open_unix(path: Path) -> Door:
         listener.close()
         hint = "`--uds PATH` takes another one."
         raise ServeError(f"the unix socket {path} cannot be used: {_reason(error)}", hint=hint) from None
-    return Door(listener, "http://localhost", "unix", path)
+    return BoundSocket(listener, "http://localhost", "unix", path)
 
 
 class Serving:
     """The Memory API of a database, at work on a thread of its own until `stop`, or until the process ends."""
 
     def __init__(
-        self, database: Database, line: str, door: Door, *, limits: Limits, strictness: Strictness | None = None
+        self, database: Database, line: str, bound: BoundSocket, *, limits: Limits, strictness: Strictness | None = None
     ) -> None:
         """Nothing is served yet.
 
         Args:
             database: what is served.
             line: what a person calls it.
-            door: where; it is closed at the end.
+            bound: where; it is closed at the end.
             limits: the database's.
             strictness: lenient by default.
 
         Raises:
             DatabaseUnavailableError: the database is not available.
             WorkspaceRoleError: the role that keeps workspaces apart cannot be made.
-            ServeError: the door is open to the network, and there is no key.
+            ServeError: the network reaches it, and there is no key.
         """
-        database.in_workspace("default").open()
-        if door.reach == "network" and not database.keys.any():
+        database.in_workspace(database.workspace_id).open()
+        if bound.reach == "network" and not database.keys.any():
             hint = "`memkernel keys create` makes one; without --host only this machine is served."
             raise ServeError("without a key nothing is served beyond this machine", hint=hint)
-        api = Api(database, KeyAuthenticator(database, reach=door.reach), strictness)
+        api = Api(database, KeyAuthenticator(database, reach=bound.reach), strictness)
         self._app = App(api.dispatch, database.ping, body_bytes=body_limit(limits))
-        self._database, self._line, self._door = database, line, door
+        self._database, self._line, self._bound = database, line, bound
         self._server = uvicorn.Server(_config(self._app))
         self._thread = threading.Thread(
-            target=self._server.run, args=([door.listener],), name="memkernel-serve", daemon=True
+            target=self._server.run, args=([bound.listener],), name="memkernel-serve", daemon=True
         )
 
     @property
     def url(self) -> str:
         """What a client takes as its `base_url`."""
-        return self._door.url
+        return self._bound.url
 
     def told(self) -> list[str]:
         """What a person wants to know: where what is served, for whom, and how it is used."""
-        return self._door.told(self._line, has_keys=self._database.keys.any())
+        return self._bound.told(self._line, has_keys=self._database.keys.any())
 
     def start(self) -> None:
         """Begin to serve.
@@ -175,7 +175,7 @@ class Serving:
         Raises:
             ServeError: the server did not come up within 20 s.
         """
-        self._door.listen()
+        self._bound.listen()
         self._thread.start()
         deadline = time.monotonic() + _START_S
         while not self._server.started:
@@ -201,7 +201,7 @@ class Serving:
     def wait(self) -> bool:
         """Wait for the end; whether every request was answered before it."""
         self._thread.join()
-        self._door.close()
+        self._bound.close()
         return self._app.at_work == 0
 
     def stop(self) -> bool:

@@ -46,10 +46,10 @@ def _serve(options: argparse.Namespace) -> int:
     with connected(settings, options.dsn, limits=settings.limits, reconnect_s=1.0) as (database, line):
         from memkernel.api import server
 
-        door = server.open_unix(options.uds) if options.uds else server.open_port(options.host, options.port)
-        with door:
+        bound = server.open_unix(options.uds) if options.uds else server.open_port(options.host, options.port)
+        with bound:
             strictness = server.Strictness(beta=options.strict_beta, full_limit=options.strict_full_limit)
-            serving = server.Serving(database, line, door, limits=settings.limits, strictness=strictness)
+            serving = server.Serving(database, line, bound, limits=settings.limits, strictness=strictness)
             _end_at_signals(serving)
             serving.start()
             print("\n".join(serving.told()), flush=True)

@@ -67,8 +67,8 @@ def test_it_tells_where_what_and_how(memory_server: MemoryServer) -> None:
 
 
 def test_the_example_of_a_server_on_all_addresses_is_no_address_that_means_all() -> None:
-    with open_port("0.0.0.0", 0) as door:
-        first, _, example = door.told("a database", has_keys=True)
+    with open_port("0.0.0.0", 0) as bound:
+        first, _, example = bound.told("a database", has_keys=True)
     port = first.partition(" ")[0].rpartition(":")[2]
     assert example == f'  client = anthropic.Anthropic(base_url="http://{socket.gethostname()}:{port}", api_key="mk_…")'
 
@@ -87,8 +87,8 @@ def test_with_a_key_it_asks_for_keys_and_says_so(dsn: str, serve: Serve) -> None
 
 def test_its_answers_do_not_wait_for_more_to_send() -> None:
     """asyncio turns Nagle's algorithm off only where the protocol is named: 40 ms a request, otherwise."""
-    with open_port("127.0.0.1", 0) as door:
-        assert door.listener.proto == socket.IPPROTO_TCP
+    with open_port("127.0.0.1", 0) as bound:
+        assert bound.listener.proto == socket.IPPROTO_TCP
 
 
 def test_a_password_in_the_dsn_is_told_to_nobody(dsn: str, serve: Serve) -> None:

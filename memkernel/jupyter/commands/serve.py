@@ -35,12 +35,12 @@ def _start(notebook: Notebook, port: int) -> Serving:
     from memkernel.api import server
 
     connection = notebook.connection
-    door = server.open_port("127.0.0.1", port)
+    bound = server.open_port("127.0.0.1", port)
     try:
-        serving = server.Serving(connection.database, connection.line, door, limits=connection.settings.limits)
+        serving = server.Serving(connection.database, connection.line, bound, limits=connection.settings.limits)
         serving.start()
     except BaseException:
-        door.close()
+        bound.close()
         raise
     return serving
 
