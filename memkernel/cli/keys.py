@@ -10,7 +10,7 @@ from memkernel import config
 from memkernel.cli.commands import Commands
 from memkernel.cli.connecting import add_dsn, connected
 from memkernel.cli.durations import duration
-from memkernel.models import ApiKey
+from memkernel.models import DEFAULT_WORKSPACE, ApiKey
 from memkernel.render import moment_text, table_text
 
 
@@ -24,7 +24,9 @@ def add(commands: Commands) -> None:
         description="Make a key. Its secret goes to standard output, alone: KEY=$(memkernel keys create) keeps it. "
         "With the first key, `memkernel serve` lets nobody in without one.",
     )
-    create.add_argument("--workspace", default="default", metavar="ID", help="what it opens (default: %(default)s)")
+    create.add_argument(
+        "--workspace", default=DEFAULT_WORKSPACE, metavar="ID", help="what it opens (default: %(default)s)"
+    )
     create.add_argument("--name", default="", help="to tell it from others in `memkernel keys ls`")
     create.add_argument("--read-only", action="store_true", help="it reads, and changes nothing")
     create.add_argument("--expires", type=_moment, metavar="TIME", help="after 30d, 8w, 1y … or at a date, 2030-01-31")

@@ -9,6 +9,7 @@ from memkernel import config
 from memkernel.cli.commands import Commands
 from memkernel.cli.connecting import add_dsn, connected
 from memkernel.cli.durations import duration
+from memkernel.models import DEFAULT_WORKSPACE
 from memkernel.render import counted, one_line, size_text
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def add(commands: Commands) -> None:
         "--keep", type=int, default=3, metavar="N", help="versions that a live memory keeps (default: %(default)s)"
     )
     prune.add_argument("--store", metavar="REF", help="only this store: its id, name or slug")
-    prune.add_argument("--workspace", default="default", metavar="ID", help="whose stores (default: %(default)s)")
+    prune.add_argument(
+        "--workspace", default=DEFAULT_WORKSPACE, metavar="ID", help="whose stores (default: %(default)s)"
+    )
     add_dsn(prune)
     prune.add_argument("--dry-run", action="store_true", help="tell what would go, and remove nothing")
     prune.set_defaults(run=_run)

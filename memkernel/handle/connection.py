@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from memkernel import cluster, config
 from memkernel.handle.records import Records
 from memkernel.handle.store import Store
-from memkernel.models import Actor, MemoryStore, Pruned, Settings
+from memkernel.models import DEFAULT_WORKSPACE, Actor, MemoryStore, Pruned, Settings
 from memkernel.store import Database, ServerStatus
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memkernel.api.messages import Principal
 
 
-def connect(dsn: str | None = None, *, actor: Actor | None = None, workspace: str = "default") -> Connection:
+def connect(dsn: str | None = None, *, actor: Actor | None = None, workspace: str = DEFAULT_WORKSPACE) -> Connection:
     """Connect to a PostgreSQL, and make or check memkernel's tables there.
 
     Args:

@@ -41,5 +41,6 @@ from memkernel.models.sessions import AttachmentParams as AttachmentParams
 from memkernel.models.sessions import BudgetLimit as BudgetLimit
 from memkernel.models.sessions import SessionRecord as SessionRecord
 from memkernel.models.sessions import SessionStatus as SessionStatus
+from memkernel.models.settings import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
 from memkernel.models.settings import Limits as Limits
 from memkernel.models.settings import Settings as Settings

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from memkernel.models.records import MemoryVersion
+from memkernel.models.sessions import folder_name
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "out_of_memory"]
 ConflictPolicy = Literal["error", "merge"]
@@ -119,6 +120,11 @@ class StoreReport:
     held_back: HeldBack | None = None
     notes: tuple[str, ...] = ()
     trouble: Exception | None = None
+
+    @property
+    def slug(self) -> str:
+        """The last segment of `mount_path`: the name of the store's folder."""
+        return folder_name(self.mount_path)
 
     @property
     def ok(self) -> bool:

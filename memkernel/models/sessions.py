@@ -19,6 +19,11 @@ class AttachmentParams:
     instructions: str | None = None
 
 
+def folder_name(mount_path: str) -> str:
+    """The last segment of a mount path: the slug of its store."""
+    return mount_path.rpartition("/")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class Attachment:
     """A session's `memory_store` resource: a snapshot from when the session was made (CONTRACT C.3, C.4)."""
@@ -34,7 +39,7 @@ class Attachment:
     @property
     def slug(self) -> str:
         """The last segment of `mount_path`: the name of the store's folder."""
-        return self.mount_path.rpartition("/")[2]
+        return folder_name(self.mount_path)
 
 
 @dataclass(frozen=True, slots=True)

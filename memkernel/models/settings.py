@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
+
+DEFAULT_WORKSPACE: Final = "default"
+"""Whose stores, sessions and keys are where nobody names a workspace; migration 1 gives it to every row."""
 
 
 @dataclass(frozen=True, slots=True)

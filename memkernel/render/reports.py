@@ -116,7 +116,7 @@ def report_line(report: SyncReport) -> str:
 
 def _store_summary(store: StoreReport) -> Iterator[str]:
     many = Counter(line.outcome for line in store.lines())
-    slug = store.mount_path.rpartition("/")[2]
+    slug = store.slug
     if store.trouble is not None:
         yield f"{slug} could not be synced"
     if saved := many["created"] + many["modified"] + many["deleted"] + many["merged"]:

@@ -9,7 +9,7 @@ from typing import Self
 import psycopg
 
 from memkernel.errors import WorkspaceRoleError
-from memkernel.models import Limits, ServerStatus
+from memkernel.models import DEFAULT_WORKSPACE, Limits, ServerStatus
 from memkernel.store import checks, queries, rows, workspaces
 from memkernel.store.api_keys import ApiKeys
 from memkernel.store.connections import Pool, StoreConnection
@@ -47,7 +47,7 @@ class Database:
         prepare: bool = True,
         max_connections: int = 8,
         reconnect_s: float = 5.0,
-        workspace_id: str = "default",
+        workspace_id: str = DEFAULT_WORKSPACE,
     ) -> None:
         """Nothing is connected yet: that happens with the first use, or in `open`.
 
@@ -79,7 +79,7 @@ class Database:
             first=lambda connection: _prepare_workspaces(connection, migrate),
         )
         self._views: dict[str, Self] = {}
-        self._page_key: list[bytes] = []
+        self._page_key: list[bytes] = []  # asked for once; a list, so that the views of workspaces share it
         self._owner = Contact(self._pool, reconnect_s, checks.workspace_id(workspace_id))
         self.keys = ApiKeys(self._owner)
         self._use(self._owner)

@@ -40,7 +40,7 @@ def changes(notebook: Notebook, args: Namespace, body: str | None) -> Changes:
         for report in box.history
         for store in report.stores
         for version in (*store.created, *store.merged, *store.modified, *store.deleted)
-        if concerns(store.mount_path.rpartition("/")[2], version.path)
+        if concerns(store.slug, version.path)
     )
     saved = Records(sorted(versions, key=lambda version: version.created_at, reverse=True), kind=MemoryVersion)
     rejected = [change for change in reversed(box.rejected) if concerns(change.store, change.path)]
