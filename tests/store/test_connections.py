@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 import psycopg
 import pytest
@@ -21,6 +20,7 @@ from memkernel.errors import DatabaseUnavailableError
 from memkernel.models import Change, Memory, MemoryStore
 from memkernel.store import Database, connections
 from tests.fix_postgres import PostgresServer
+from tests.store.interrupts import interrupted_at
 from tests.store.people import ANN
 
 
@@ -183,32 +183,6 @@ def test_fault_22_an_edit_that_is_interrupted_lets_go_of_the_store(
     fresh_database.memories.write(store.id, "/a.md", "two", actor=ANN)
 
 
-@contextmanager
-def interrupted_at(step: int, reached: list[str]) -> Generator[None]:
-    """Ctrl-C before this instruction of a statement's way; `reached` learns in which function it was."""
-    left = step
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal left
-        if frame.f_code.co_filename != connections.__file__ or frame.f_code.co_name not in STATEMENT:
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            left -= 1
-            if left < 0:
-                sys.settrace(None)
-                reached.append(frame.f_code.co_name)
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
-
-
 STATEMENT = ("run", "_answer", "_last_result")
 
 
@@ -227,7 +201,7 @@ def test_fault_22_an_interrupt_at_any_step_leaves_no_statement_that_is_saved_lat
                     database.memories.write(store.id, "/a.md", "one", actor=ANN)
                 with holder.transaction():  # a statement that was sent waits for its end
                     holder.execute("SELECT memkernel.lock_store(%s, true)", [store.id])
-                    with pytest.raises(KeyboardInterrupt), interrupted_at(step, reached):
+                    with pytest.raises(KeyboardInterrupt), interrupted_at(step, connections, STATEMENT, reached):
                         database.memories.write(store.id, f"/{step}.md", "two", actor=ANN)
                 if reached[-1] == "_last_result" and "_answer" in reached:
                     break

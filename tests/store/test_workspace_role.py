@@ -185,8 +185,8 @@ def test_a_role_that_owns_the_tables_by_membership_is_refused(
         admin.execute("REVOKE owner_0 FROM memkernel_api")
 
 
-def test_first_workspaces_of_many_databases_and_processes_at_once_make_one_role(make_database: MakeDatabase) -> None:
-    dsns = [make_database("SUPERUSER") for _ in range(4)]
+def listed_at_once(dsns: list[str]) -> list[int]:
+    """How many stores each of four first workspaces a database lists, all at once."""
     for dsn in dsns:
         with Database(dsn) as database:
             database.open()
@@ -196,21 +196,17 @@ def test_first_workspaces_of_many_databases_and_processes_at_once_make_one_role(
             return len(database.in_workspace("here").memory_stores.list().data)
 
     with ThreadPoolExecutor(16) as threads:
-        assert list(threads.map(use, dsns * 4)) == [0] * 16
+        return list(threads.map(use, dsns * 4))
+
+
+def test_first_workspaces_of_many_databases_and_processes_at_once_make_one_role(make_database: MakeDatabase) -> None:
+    dsns = [make_database("SUPERUSER") for _ in range(4)]
+    assert listed_at_once(dsns) == [0] * 16
 
 
 def test_first_workspaces_of_an_owner_at_once_grant_it_once(make_database: MakeDatabase) -> None:
     dsns = [make_database("CREATEROLE"), *(make_database(owner="owner_0") for _ in range(3))]
-    for dsn in dsns:
-        with Database(dsn) as database:
-            database.open()
-
-    def use(dsn: str) -> int:
-        with Database(dsn) as database:
-            return len(database.in_workspace("here").memory_stores.list().data)
-
-    with ThreadPoolExecutor(16) as threads:
-        assert list(threads.map(use, dsns * 4)) == [0] * 16
+    assert listed_at_once(dsns) == [0] * 16
 
 
 def test_a_table_that_is_guarded_later_is_opened_to_the_role(make_database: MakeDatabase) -> None:

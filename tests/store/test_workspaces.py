@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
-from types import FrameType
 from typing import Any, cast
 
 import psycopg
@@ -29,6 +27,7 @@ from memkernel.store.connections import StoreConnection
 from memkernel.store.statements import Parameter, Statement
 from memkernel.store.workspaces import CONNECTIONS
 from tests.fix_postgres import PostgresServer
+from tests.store.interrupts import interrupted_at
 from tests.store.people import ANN, CAUSE, KEY
 
 GUARDED = (
@@ -439,31 +438,6 @@ def test_a_connection_that_cannot_be_moved_is_closed(two: Two, monkeypatch: pyte
     assert run_in(two.mine, lambda connection: connection.info.backend_pid) != before
 
 
-@contextmanager
-def interrupted_in_a_move(step: int) -> Generator[None]:
-    """Ctrl-C before this instruction of a move to another workspace, if it has so many."""
-    left = step
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal left
-        if (frame.f_code.co_filename, frame.f_code.co_name) != (workspaces.__file__, "_enter"):
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            left -= 1
-            if left < 0:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
-
-
 def test_an_interrupt_at_any_step_of_a_move_leaves_no_connection_in_another_workspace(two: Two) -> None:
     def names(database: Database) -> list[str]:
         return [store.id for store in database.memory_stores.list().data]
@@ -471,7 +445,7 @@ def test_an_interrupt_at_any_step_of_a_move_leaves_no_connection_in_another_work
     is_moved, steps = False, 0
     while not is_moved:
         assert names(two.theirs) == [two.their_store.id]
-        with suppress(KeyboardInterrupt), interrupted_in_a_move(steps):
+        with suppress(KeyboardInterrupt), interrupted_at(steps, workspaces, ["_enter"], []):
             is_moved = names(two.mine) == [two.my_store.id]
         assert rows_that_a_faulty_query_sees(two.theirs) == {two.their_store.id}
         steps += 1
