@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memkernel import ids
 from memkernel.api import pages
 from memkernel.api.dispatch import Api
 from memkernel.api.messages import Principal
@@ -228,7 +229,7 @@ def test_every_path_is_reached(call: Caller, store: str, shared_database: Databa
 
 def test_a_store_that_is_not_there_is_not_listed(call: Caller, store: str) -> None:
     """F.200."""
-    for missing in (f"{store[:-1]}x", "nothing"):
+    for missing in (ids.mint("memstore"), "nothing"):
         for listing in ("memories", "memory_versions"):
             call("GET", f"{at(missing)}/{listing}").error(404, "not_found_error")
 

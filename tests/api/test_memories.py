@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memkernel import ids
 from tests.api.calls import Caller, Json, at
 
 TEXTS = ("plain ASCII\n", "größer 日本語 😀", "", "a\0b", "\r\n\ufeff", "\u2028", '"\\')
@@ -175,7 +176,7 @@ def _requests(store: str, memory: Json) -> list[tuple[str, str, Any]]:
 def test_a_memory_of_another_store(call: Caller, store: str) -> None:
     """F.153."""
     memory = call.memory(store)
-    for elsewhere in (call.store("Other"), f"{store[:-1]}x", "memstore_", "nothing"):
+    for elsewhere in (call.store("Other"), ids.mint("memstore"), "memstore_", "nothing"):
         for method, path, body in _requests(elsewhere, memory):
             call(method, path, body).error(404, "not_found_error")
     assert call("GET", at(store, memory["id"])).ok["content"] == "text"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from memkernel import ids
 from memkernel.models import AttachmentParams
 from memkernel.store import Database
 from tests.api.calls import Caller, Json, at
@@ -290,6 +291,6 @@ def test_what_an_archived_store_still_allows(call: Caller) -> None:
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 def test_a_store_that_is_not_there(call: Caller, method: str) -> None:
     """F.153."""
-    missing = f"{call.store()[:-1]}x"
+    missing = ids.mint("memstore")
     error = call(method, at(missing), {"name": "n"} if method == "POST" else None).error(404, "not_found_error")
     assert missing in error["message"]
