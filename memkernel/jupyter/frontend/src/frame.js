@@ -1,0 +1,150 @@
+import { h, replace } from "./dom.js";
+import { BusyError, requests } from "./rpc.js";
+import { moment } from "./format.js";
+import { watchTheme } from "./theme.js";
+
+const TYPING = "input:not([type=range]):not([type=checkbox]):not([type=radio]), textarea, select";
+
+/**
+ * What every view stands in: its root element, its traits, its requests, and one place for failures, announcements,
+ * keys and the end.
+ *
+ * @param {{model: object, el: HTMLElement}} context anywidget's
+ * @returns {object} the frame, as the functions below are named
+ */
+export function openFrame({ model, el }) {
+  const closing = [];
+  const live = h("div", { class: "mk-sr", role: "status", "aria-live": "polite" });
+  const failures = h("div", { class: "mk-failures" });
+  const body = h("div", { class: "mk-view" });
+  const root = h(
+    "section",
+    { class: "mk", role: "region", tabindex: "-1", "data-lm-suppress-shortcuts": "true" },
+    failures,
+    body,
+    live,
+  );
+  el.append(root);
+  const channel = requests(model);
+  closing.push(channel.dispose, watchTheme(el, (dark) => root.classList.toggle("mk-dark", dark)));
+
+  function listen(event, fn) {
+    model.on(event, fn);
+    const stop = () => model.off(event, fn);
+    closing.push(stop);
+    return stop;
+  }
+
+  const frame = {
+    model,
+    root,
+    body,
+    call: channel.call,
+    get: (name) => model.get(name),
+    set(name, value) {
+      model.set(name, value);
+      model.save_changes();
+    },
+    /** Be told when a trait changes, from here or from Python. */
+    on: (name, fn) => listen(`change:${name}`, fn),
+    /** Be told what Python says: `{event, …}`. */
+    onEvent: (fn) => listen("msg:custom", (message) => message?.event && fn(message)),
+    onClose: (fn) => closing.push(fn),
+    say(words) {
+      live.textContent = words;
+    },
+    ready(token) {
+      requestAnimationFrame(() => requestAnimationFrame(() => (root.dataset.ready = token)));
+    },
+    attempt: (what, action) => attempt(frame, failures, what, action),
+    keys: (table) => takeKeys(frame, table),
+    button: (label, title, action, props = {}) =>
+      h("button", { type: "button", class: "mk-button", title, "aria-label": title, onclick: action, ...props }, label),
+    close() {
+      for (const fn of closing.splice(0)) fn();
+      root.remove();
+    },
+  };
+  return frame;
+}
+
+/**
+ * Do something that can fail. A failure is one visible line that says what, why and what to do, with Retry; the next
+ * attempt at the same thing takes it away.
+ *
+ * @param {string} what for the line: `Restore`
+ * @returns {Promise<*>} what the action gave; undefined where it failed
+ */
+async function attempt(frame, failures, what, action) {
+  clear(failures, what);
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    const line = h("p", { class: "mk-failure", role: "alert", "data-what": what }, sentence(frame, what, error));
+    const again = () => attempt(frame, failures, what, action);
+    line.append(
+      frame.button("Retry", `Retry: ${what}`, again),
+      frame.button("×", "Close this message", () => line.remove(), { class: "mk-button mk-quiet" }),
+    );
+    failures.append(line);
+    return undefined;
+  }
+}
+
+function clear(failures, what) {
+  for (const line of [...failures.children]) if (line.dataset.what === what) line.remove();
+}
+
+function sentence(frame, what, error) {
+  if (error instanceof BusyError) {
+    return `${what}: the kernel is busy or gone; what is shown is as of ${moment(frame.get("as_of"))} UTC. `;
+  }
+  return `${what}: ${[error.message, error.hint].filter(Boolean).join(". ").replace(/([.!?])\. /g, "$1 ")} `;
+}
+
+/**
+ * The keys of a view, which are also what `?` lists.
+ *
+ * @param {Object<string, [string, (event: KeyboardEvent) => void]>} table by `KeyboardEvent.key`, with `Ctrl+` or
+ *   `Shift+` before it; what it does, and the doing
+ */
+function takeKeys(frame, table) {
+  const dialog = h("div", { class: "mk-keys", role: "dialog", "aria-label": "Keys", tabindex: "-1", hidden: true });
+  const rows = Object.entries(table).map(([key, [title]]) =>
+    h("div", {}, h("dt", {}, h("kbd", {}, shownKey(key))), h("dd", {}, title)),
+  );
+  replace(dialog, h("dl", {}, rows), frame.button("Close", "Close the list of keys", () => toggle(false)));
+  frame.root.append(dialog);
+
+  function toggle(open) {
+    dialog.hidden = !open;
+    if (open) dialog.focus();
+    else frame.root.focus();
+  }
+
+  frame.root.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !dialog.hidden) return take(event, () => toggle(false));
+    if (event.metaKey || event.altKey) return undefined;
+    const name = keyName(event);
+    if (event.target.matches(TYPING) && !name.startsWith("Ctrl+") && name !== "Escape") return undefined;
+    if (event.key === "?") return take(event, () => toggle(dialog.hidden));
+    const found = table[name] ?? (event.shiftKey ? table[event.key] : undefined);
+    return found && take(event, () => found[1](event));
+  });
+}
+
+function take(event, action) {
+  event.preventDefault();
+  event.stopPropagation();
+  action();
+}
+
+function keyName(event) {
+  const shift = event.shiftKey && event.key.length > 1 ? "Shift+" : "";
+  return `${event.ctrlKey ? "Ctrl+" : ""}${shift}${event.key}`;
+}
+
+function shownKey(key) {
+  return key.replace("Arrow", "").replace(" ", "Space");
+}
