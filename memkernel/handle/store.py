@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
@@ -11,6 +9,7 @@ from memkernel import paths
 from memkernel.cluster import home_directory
 from memkernel.errors import InvalidInputError, MemoryNotFoundError, VersionNotFoundError
 from memkernel.handle.diff import Diff
+from memkernel.handle.finding import Expression, near, without_last_slash
 from memkernel.handle.records import Records
 from memkernel.handle.versions import VersionSpec, find_version
 from memkernel.models import Absent, GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Page
@@ -93,7 +92,7 @@ class Store:
         Raises:
             MemoryNotFoundError: nothing is at or below the path.
         """
-        at = _without_last_slash(path)
+        at = without_last_slash(path)
         prefix = at if at == "/" else at + "/"
         found = Records[Memory | MemoryPrefix](
             _each(lambda page: self._memories.list(self.id, path_prefix=prefix, depth=depth, limit=_PAGE, page=page)),
@@ -120,18 +119,10 @@ class Store:
         Raises:
             InvalidInputError: the expression is malformed.
         """
-        search = _compiled(pattern, ignore_case)
+        searched = Expression.of(pattern, ignore_case=ignore_case)
         # PostgreSQL leaves out the memories that cannot match, where plain text is looked for.
-        plain = pattern.encode() if pattern == re.escape(pattern) and not ignore_case else None
-        return Records(
-            (
-                GrepMatch(found, number, line)
-                for found, text in self._memories.contents(self.id, _without_last_slash(path), containing=plain)
-                for number, line in enumerate(text.split("\n"), 1)
-                if search(line)
-            ),
-            kind=GrepMatch,
-        )
+        contents = self._memories.contents(self.id, without_last_slash(path), containing=searched.plain)
+        return Records(searched.matches(contents), kind=GrepMatch)
 
     # -- change ------------------------------------------------------------------------------------
 
@@ -183,7 +174,7 @@ class Store:
             MemoryNotFoundError: nothing is at or below the path.
             PathConflictError: the new path is taken or overlaps.
         """
-        old, new = _without_last_slash(path), _without_last_slash(new_path)
+        old, new = without_last_slash(path), without_last_slash(new_path)
         return self._at(old, lambda: self._memories.rename_tree(self.id, old, new, actor=self._actor))
 
     def delete(self, path: str, *, recursive: bool = False, expect: str | None = None) -> int:
@@ -205,7 +196,7 @@ class Store:
         if recursive and expect is not None:
             raise InvalidInputError("a hash can be expected of one memory, not of a directory", hint="Leave one out.")
         if recursive:
-            at = _without_last_slash(path)
+            at = without_last_slash(path)
             return self._at(at, lambda: self._memories.delete_tree(self.id, at, actor=self._actor))
         memory = self._memory_or_missing(path)
         self._memories.delete(memory.id, memory_store_id=self.id, expected_content_sha256=expect, actor=self._actor)
@@ -350,8 +341,7 @@ class Store:
             raise self._missing(path) from None
 
     def _missing(self, path: str) -> MemoryNotFoundError:
-        known = [entry for entry, _ in self._memories.entries(self.id)]
-        return MemoryNotFoundError(path, self.slug, difflib.get_close_matches(path, known, n=3, cutoff=0.7))
+        return MemoryNotFoundError(path, self.slug, near(path, (entry for entry, _ in self._memories.entries(self.id))))
 
 
 def _each(fetch: Callable[[str | None], Page[T]], limit: int | None = None) -> Iterator[T]:
@@ -365,20 +355,3 @@ def _each(fetch: Callable[[str | None], Page[T]], limit: int | None = None) -> I
         page = found.next_page
         if page is None or (left is not None and left <= 0):
             return
-
-
-def _without_last_slash(path: str) -> str:
-    """A directory may be written with its last slash, as listings show it."""
-    return path[:-1] if path.endswith("/") and path != "/" else path
-
-
-def _compiled(pattern: str, ignore_case: bool) -> Callable[[str], re.Match[str] | None]:
-    if not isinstance(pattern, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a person's argument
-        raise InvalidInputError(f"{pattern!r} is not text", hint="A pattern is a str.")
-    try:
-        pattern.encode()
-        return re.compile(pattern, re.IGNORECASE if ignore_case else 0).search
-    except UnicodeEncodeError:
-        raise InvalidInputError(f"{pattern!r} holds a lone surrogate, which no memory holds") from None
-    except re.error as error:
-        raise InvalidInputError(f"{pattern!r} is not a regular expression: {error}") from None
