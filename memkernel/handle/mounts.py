@@ -14,6 +14,7 @@ from memkernel.render.lists import row_of
 
 if TYPE_CHECKING:
     from memkernel.handle.connection import Connection
+    from memkernel.sync.engine import MountStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,21 @@ def read_write(store: Store, *, instructions: str | None = None) -> Attached:
 
 @dataclass(frozen=True, slots=True)
 class MountState:
-    """A mounted store. `local` and `remote` count the paths that the next sync would save and pull."""
+    """A mounted store. `local` and `remote` count the paths that the next sync would save and pull.
+
+    `held_back` are the paths whose deletion the wipe guard has undone.
+    """
 
     store: Store
     attachment: Attachment
     local: int
     remote: int
+    held_back: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, store: Store, attachment: Attachment, status: MountStatus) -> MountState:
+        """What the sync engine says of it."""
+        return cls(store, attachment, status.local, status.remote, status.held_back)
 
 
 @row_of.register
@@ -54,6 +64,20 @@ def _(record: MountState) -> Mapping[str, object]:
         "to save": record.local,
         "to bring": record.remote,
     }
+
+
+def mounted_store(stores: Sequence[Attached], ref: Store | str) -> Store:
+    """The mounted store that is meant: by handle, id, name or slug.
+
+    Raises:
+        InvalidInputError: it is not mounted.
+    """
+    for one in stores:
+        store = one.store
+        if ref in (store.id, store.name, store.slug) or (isinstance(ref, Store) and ref.id == store.id):
+            return store
+    named = ref.slug if isinstance(ref, Store) else ref
+    raise InvalidInputError(f"{named} is not mounted in this sandbox", hint="`%sandbox mounts` lists the stores.")
 
 
 def one_connection(stores: Sequence[Attached]) -> Connection:

@@ -158,13 +158,15 @@ def settle(changes: Sequence[RejectedChange], path: str, how: How) -> str | None
 
     Raises:
         NotFoundError: nothing was put aside there.
-        InvalidInputError: `how` is none of these; `both` of a deletion.
+        InvalidInputError: `how` is none of these; several stores have something there; `both` of a deletion.
     """
     if how not in ("mine", "theirs", "both"):
         raise InvalidInputError(f"{how!r} settles nothing; it is mine, theirs or both")
     there = [change for change in changes if change.path == path]
     if not there:
         raise NotFoundError(f"nothing was put aside at {path}", hint="`%sandbox changes` lists what was.")
+    if len({change.store for change in there}) > 1:
+        raise InvalidInputError(f"{path} was put aside in several stores", hint="Name the store as well.")
     if how == "theirs":
         for change in there:
             change.discard()

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memkernel import paths, runtime
-from memkernel.errors import InvalidInputError, SandboxClosedError
-from memkernel.handle.mounts import Attached, MountState, one_connection
+from memkernel.errors import SandboxClosedError
+from memkernel.handle.mounts import Attached, MountState, mounted_store, one_connection
 from memkernel.handle.records import Records
 from memkernel.handle.rejected import How, RejectedChange, rejected_changes, settle
 from memkernel.handle.store import Store
-from memkernel.models import (
-    Actor,
-    AttachmentParams,
-    CellResult,
-    SessionRecord,
-    SyncReport,
-)
-from memkernel.runtime import Recovered, RunningSession, Where
+from memkernel.models import Actor, Attachment, AttachmentParams, CellResult, SessionRecord, SyncReport
+from memkernel.runtime import Recovered, RunningSession, SandboxEvent, Where
 from memkernel.sandbox.base import OutputSink, SandboxStatus
 from memkernel.sync.rejected import RejectedFolder
 
 if TYPE_CHECKING:
     from memkernel.runtime.starting import Progress
+    from memkernel.sync.engine import MountStatus
 
 
 class Sandbox:
@@ -87,39 +82,28 @@ class Sandbox:
         self.stores = tuple(one if isinstance(one, Attached) else Attached(one) for one in stores)
         connection = one_connection(self.stores)
         self._database = connection.database
+        options: dict[str, Any] = {
+            "level": level,
+            "image": image,
+            "network": network,
+            "memory": memory,
+            "cpus": cpus,
+            "pids": pids,
+            "timeout_s": timeout_s,
+            "on_conflict": on_conflict,
+            "files": files,
+            "packages": packages,
+            "environment": environment,
+        }
         self._request = runtime.make_request(
             [AttachmentParams(one.store.id, one.access, one.instructions) for one in self.stores],
             connection.settings,
             title=name or self.stores[0].store.slug,
             backend=backend,
-            level=level,
-            image=image,
-            network=network,
-            memory=memory,
-            cpus=cpus,
-            pids=pids,
-            timeout_s=timeout_s,
-            on_conflict=on_conflict,
-            files=files,
-            packages=packages,
-            environment=environment,
+            **options,
         )
-        self.options = MappingProxyType(
-            {
-                "backend": self._request.backend,
-                "level": level,
-                "image": image,
-                "network": network,
-                "memory": memory,
-                "cpus": cpus,
-                "pids": pids,
-                "timeout_s": timeout_s,
-                "on_conflict": on_conflict,
-                "files": dict(files or {}),
-                "packages": tuple(packages),
-                "environment": dict(environment or {}),
-            }
-        )
+        own = {"files": dict(files or {}), "packages": tuple(packages), "environment": dict(environment or {})}
+        self.options = MappingProxyType({"backend": self._request.backend, **options, **own})
         self._where = Where.of(connection.database, connection.line, connection.settings)
         self._rejected = RejectedFolder.of(self._where.home.directory)
         self._starting = threading.Lock()
@@ -244,6 +228,24 @@ class Sandbox:
         """A new kernel: what its variables held is gone, the files stay."""
         self._running().restart()
 
+    # -- what happens to it --------------------------------------------------------------------------
+
+    def subscribe(self, sink: Callable[[SandboxEvent], None]) -> Callable[[], None]:
+        """From now on, hand every event to the sink: cells, syncs, the sandbox's own life.
+
+        It is called in the thread of the cell, while the sandbox is at work: it must be quick, and ask the sandbox for
+        nothing that runs or syncs. One that raises is logged and gets no more.
+
+        Returns:
+            What ends the subscription.
+        """
+        return self._running().journal.subscribe(sink)
+
+    @property
+    def events(self) -> list[SandboxEvent]:
+        """The newest events, oldest first."""
+        return [] if self._session is None else list(self._session.journal.events)
+
     # -- memory --------------------------------------------------------------------------------------
 
     def sync(self, *, on_conflict: Literal["error", "merge"] | None = None, allow_wipe: bool = False) -> SyncReport:
@@ -270,7 +272,7 @@ class Sandbox:
     @property
     def history(self) -> list[SyncReport]:
         """What each sync did that did anything, oldest first."""
-        return [] if self._session is None else list(self._session.history)
+        return [] if self._session is None else list(self._session.journal.reports)
 
     @property
     def rejected(self) -> Records[RejectedChange]:
@@ -293,11 +295,9 @@ class Sandbox:
             NotFoundError: nothing was put aside there.
             PreconditionFailedError: somebody changed the memory at this very moment.
         """
-        slug, inside = self._in_store(path, store)
-        changes = [change for change in self.rejected if slug in (None, change.store)]
-        if len({change.store for change in changes if change.path == inside}) > 1:
-            raise InvalidInputError(f"{path} was put aside in several stores", hint="Name the store as well.")
-        settled = settle(changes, inside, how)
+        named = None if store is None else mounted_store(self.stores, store).slug
+        slug, inside = paths.in_mount(path) or (named, path)
+        settled = settle([change for change in self.rejected if slug in (None, change.store)], inside, how)
         self.sync_quietly()  # the mount shows it at once where it can
         return settled
 
@@ -310,32 +310,23 @@ class Sandbox:
 
     def reset(self, store: Store | str | None = None) -> SyncReport:
         """Bring the mounts, or one of them, back to what the stores hold; what was changed there is put aside."""
-        chosen = None if store is None else self._store(store).id
+        chosen = None if store is None else mounted_store(self.stores, store).id
         return self._running().reset(chosen)
 
     @property
     def mounts(self) -> Records[MountState]:
         """The mounted stores, with what the next sync would do."""
+        return self._states(self._started_one().pending())
+
+    def mounts_if_free(self, patience_s: float = 0.0) -> Records[MountState] | None:
+        """The same; None where somebody works with the sandbox for longer than that, or it is not open."""
+        states = None if self._session is None else self._session.pending_if_free(patience_s)
+        return None if states is None else self._states(states)
+
+    def _states(self, pending: Sequence[tuple[Attachment, MountStatus]]) -> Records[MountState]:
         known = {one.store.id: one.store for one in self.stores}
-        states = self._started_one().pending()
-        return Records(
-            (MountState(known[one.memory_store_id], one, status.local, status.remote) for one, status in states),
-            kind=MountState,
-        )
-
-    def _store(self, ref: Store | str) -> Store:
-        """The mounted store that is meant: by handle, id, name or slug."""
-        for one in self.stores:
-            store = one.store
-            if ref in (store.id, store.name, store.slug) or (isinstance(ref, Store) and ref.id == store.id):
-                return store
-        named = ref.slug if isinstance(ref, Store) else ref
-        raise InvalidInputError(f"{named} is not mounted in this sandbox", hint="`%sandbox mounts` lists the stores.")
-
-    def _in_store(self, path: str, store: Store | str | None) -> tuple[str | None, str]:
-        """(slug, path in the store) of a path in either form."""
-        slug = None if store is None else self._store(store).slug
-        return paths.in_mount(path) or (slug, path)
+        states = (MountState.of(known[one.memory_store_id], one, status) for one, status in pending)
+        return Records(states, kind=MountState)
 
     # -- the box itself ------------------------------------------------------------------------------
 

@@ -12,16 +12,22 @@ if sys.platform == "win32":
 from memkernel.runtime.ending import end_session, stores_of, unended_sessions, whereabouts
 from memkernel.runtime.folders import dead_sessions, unreadable_sessions
 from memkernel.runtime.homes import Home
+from memkernel.runtime.journal import CellBegan, CellEnded, LifeChanged, SandboxEvent, Synced
 from memkernel.runtime.recovery import Recovered, recover
 from memkernel.runtime.request import SandboxRequest, make_request
 from memkernel.runtime.session import RunningSession
 from memkernel.runtime.starting import Where, recover_before, start
 
 __all__ = [
+    "CellBegan",
+    "CellEnded",
     "Home",
+    "LifeChanged",
     "Recovered",
     "RunningSession",
+    "SandboxEvent",
     "SandboxRequest",
+    "Synced",
     "Where",
     "dead_sessions",
     "end_session",

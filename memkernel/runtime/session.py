@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,12 +24,13 @@ from memkernel.models import (
     CellResult,
     ConflictPolicy,
     SessionRecord,
-    StoreReport,
     SyncReport,
 )
 from memkernel.runtime import leaving, reports
 from memkernel.runtime.backends import Provider
 from memkernel.runtime.folders import SessionFolder
+from memkernel.runtime.journal import Journal, Language
+from memkernel.runtime.mounted import Mounted, SyncOptions
 from memkernel.runtime.request import SandboxRequest, check_policy
 from memkernel.runtime.salvage import salvage
 from memkernel.runtime.turns import Turns
@@ -45,16 +46,6 @@ QUIET_S: Final = 2.0
 _INTERRUPT_S: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class SyncOptions:
-    """How all mounts are synced; see `MountSync.sync`."""
-
-    on_conflict: ConflictPolicy
-    allow_wipe: bool
-    deep: bool
-    final: bool
-
-
 Work = Callable[[], CellResult]
 
 
@@ -64,8 +55,7 @@ class RunningSession:
     Attributes:
         record: the session's record.
         backend: where its cells run.
-        mounts: its stores, each with what keeps it in sync.
-        history: what each sync did that did anything, oldest first.
+        journal: what happens to it, for whoever wants to be told.
     """
 
     def __init__(
@@ -83,8 +73,8 @@ class RunningSession:
         self.record = record
         self.request = request
         self.backend = backend
-        self.mounts = tuple(mounts)
-        self.history: list[SyncReport] = []
+        self.journal = Journal(record.title or record.id)
+        self._mounts = Mounted(mounts, backend.frozen)
         self._database = database
         self._folder = folder
         self._rejected = rejected
@@ -114,7 +104,7 @@ class RunningSession:
         """
         patience = walls.check_timeout(timeout_s) or self.request.timeout_s
         work = partial(self.backend.run, code, timeout_s=patience, on_output=on_output)
-        return self._cell(work, allow_wipe, on_conflict)
+        return self._cell("python", code, work, allow_wipe=allow_wipe, on_conflict=on_conflict)
 
     def bash(
         self,
@@ -128,27 +118,28 @@ class RunningSession:
         """Run a bash script, and save what it wrote; raises as `run` does."""
         patience = walls.check_timeout(timeout_s) or self.request.timeout_s
         work = partial(self.backend.bash, command, timeout_s=patience, on_output=on_output)
-        return self._cell(work, allow_wipe, on_conflict)
+        return self._cell("bash", command, work, allow_wipe=allow_wipe, on_conflict=on_conflict)
 
-    def _cell(self, work: Work, allow_wipe: bool, on_conflict: str | None) -> CellResult:
+    def _cell(
+        self, language: Language, code: str, work: Work, *, allow_wipe: bool, on_conflict: str | None
+    ) -> CellResult:
         policy = self._policy(on_conflict)
         with self._turns.turn():
             self.check_open()
-            before = self._sync(policy)
-            if any(store.trouble for store in before.stores):
-                self._remember(before)
-                reports.raise_what_is_wrong(before, kept=reports.NOT_RUN)
-            try:
-                result = work()
-            except BaseException as error:
-                # The container or the engine is gone, or it was interrupted: its files are here all the same.
-                report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
-                self._remember(report)
-                if isinstance(error, EngineError | SandboxClosedError) and error.result is not None:
-                    error.result = replace(error.result, report=report)
-                raise
-            report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
-            self._remember(report)
+            with self.journal.cell(language, code) as cell:
+                before = cell.report = self._sync(policy)
+                if any(store.trouble for store in before.stores):
+                    reports.raise_what_is_wrong(before, kept=reports.NOT_RUN)
+                try:
+                    result = work()
+                except BaseException as error:
+                    # The container or the engine is gone, or it was interrupted: its files are here all the same.
+                    report = cell.report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
+                    if isinstance(error, EngineError | SandboxClosedError) and error.result is not None:
+                        error.result = replace(error.result, report=report)
+                    raise
+                report = cell.report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
+                cell.result = result
         result = replace(result, report=report)
         reports.raise_what_is_wrong(report, result)
         return result
@@ -165,7 +156,7 @@ class RunningSession:
         with self._turns.turn():
             self.check_open()
             report = self._sync(policy, allow_wipe=allow_wipe, deep=True)
-            self._remember(report)
+            self.journal.synced(report)
         reports.raise_what_is_wrong(report)
         return report
 
@@ -189,7 +180,7 @@ class RunningSession:
                 report = self._sync(self.request.on_conflict)
             except Exception:  # whatever it is, the next cell of the sandbox meets it, and tells
                 return
-            self._remember(report)
+            self.journal.synced(report)
             done.append(report)
 
     def reset(self, memory_store_id: str | None = None) -> SyncReport:
@@ -200,9 +191,8 @@ class RunningSession:
         """
         with self._turns.turn():
             self.check_open()
-            chosen = [one for one in self.mounts if memory_store_id in (None, one[0].memory_store_id)]
-            report = SyncReport(tuple(_guarded(attachment, mount.reset) for attachment, mount in chosen))
-            self._remember(report)
+            report = self._mounts.reset(memory_store_id)
+            self.journal.synced(report)
         for store in report.stores:
             if store.trouble is not None:
                 raise reports.trouble_error(store, report) from store.trouble
@@ -216,8 +206,8 @@ class RunningSession:
         """
         with self._turns.turn():
             self.check_open()
-            report = SyncReport(tuple(_guarded(attachment, mount.apply_held_back) for attachment, mount in self.mounts))
-            self._remember(report)
+            report = self._mounts.apply_held_back()
+            self.journal.synced(report)
         reports.raise_what_is_wrong(report)
         return report
 
@@ -225,35 +215,15 @@ class RunningSession:
         self, policy: ConflictPolicy, *, allow_wipe: bool = False, deep: bool = False, final: bool = False
     ) -> SyncReport:
         options = SyncOptions(policy, allow_wipe=allow_wipe, deep=deep, final=final)
-
-        def each() -> SyncReport:
-            return SyncReport(tuple(self._sync_one(*mount, options) for mount in self.mounts))
-
         try:
-            return each()
+            return self._mounts.sync(options)
         except KeyboardInterrupt:
             # What the cell wrote is saved before the interrupt goes on; a second interrupt is let through.
-            self._remember(each())
+            self.journal.synced(self._mounts.sync(options))
             raise
-
-    def _sync_one(self, attachment: Attachment, mount: MountSync, options: SyncOptions) -> StoreReport:
-        return _guarded(
-            attachment,
-            lambda: mount.sync(
-                on_conflict=options.on_conflict,
-                allow_wipe=options.allow_wipe,
-                deep=options.deep,
-                frozen=self.backend.frozen,
-                final=options.final,
-            ),
-        )
 
     def _policy(self, on_conflict: str | None) -> ConflictPolicy:
         return self.request.on_conflict if on_conflict is None else check_policy(on_conflict)
-
-    def _remember(self, report: SyncReport) -> None:
-        if reports.says_something(report):
-            self.history.append(report)
 
     # -- the sandbox ---------------------------------------------------------------------------------
 
@@ -265,7 +235,12 @@ class RunningSession:
         """
         with self._turns.turn():
             self.check_open()
-            return [(attachment, mount.status()) for attachment, mount in self.mounts]
+            return self._mounts.pending()
+
+    def pending_if_free(self, patience_s: float) -> list[tuple[Attachment, MountStatus]] | None:
+        """As `pending`; None where somebody works with the session for longer than that, or it has ended."""
+        with self._turns.turn_if_free(patience_s) as free:
+            return self._mounts.pending() if free and self.is_open else None
 
     @property
     def is_open(self) -> bool:
@@ -301,8 +276,9 @@ class RunningSession:
         with self._turns.turn():
             self.check_open()
             report = self._sync(self.request.on_conflict)
-            self._remember(report)
+            self.journal.synced(report)
             self.backend.restart()
+            self.journal.changed("restarted")
 
     def logs(self) -> str:
         """The last lines that the kernel's process itself wrote."""
@@ -364,13 +340,13 @@ class RunningSession:
         finally:
             # And what it still wrote until it went.
             report = reports.joined(report, self._sync(policy, final=True))
-            self._remember(report)
+            self.journal.synced(report)
             self._closed = True
             leaving.forget(self)
-            for _, mount in self.mounts:
-                mount.close()
+            self._mounts.close()
             self._provider.close()
             self._let_go(report, stopped=stopped)
+            self.journal.changed("stopped")
         return report
 
     def _let_go(self, report: SyncReport, *, stopped: bool) -> None:
@@ -390,11 +366,3 @@ class RunningSession:
             self._folder.release()  # the next start ends it
             return
         self._folder.remove()
-
-
-def _guarded(attachment: Attachment, work: Callable[[], StoreReport]) -> StoreReport:
-    """What a sync did; an error of one store is its report's trouble, and stops no other store."""
-    try:
-        return work()
-    except (MemkernelError, OSError) as error:
-        return reports.troubled(attachment, error)

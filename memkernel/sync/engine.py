@@ -52,13 +52,17 @@ class MountFolders:
 
 @dataclass(frozen=True, slots=True)
 class MountStatus:
-    """How a mount stands: paths that the next sync would save, and those that it would bring up to the store."""
+    """How a mount stands: paths that the next sync would save, and those that it would bring up to the store.
+
+    `held_back` are the paths whose deletion the last sync has undone.
+    """
 
     created: tuple[str, ...]
     modified: tuple[str, ...]
     deleted: tuple[str, ...]
     pulls: tuple[str, ...]
     refused: tuple[RefusedFile, ...]
+    held_back: tuple[str, ...]
 
     @property
     def local(self) -> int:
@@ -234,6 +238,7 @@ class MountSync:
                 deleted=_of_kind("deleted", saved),
                 pulls=tuple(sorted(pulls)),
                 refused=tuple(RefusedFile(path, reason) for path, reason in sorted(refused)),
+                held_back=tuple(sorted(self._held_back)),
             )
 
     # -- one sync ------------------------------------------------------------------------------------
