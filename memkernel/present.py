@@ -10,17 +10,23 @@ from typing import Any
 
 Presenter = Callable[[Any], None]
 
-_presenters: dict[type, Presenter] = {}
+_presenters: dict[str, Presenter] = {}
 
 
-def register(kind: type, presenter: Presenter) -> None:
-    """From now on, objects of this type are shown by this presenter."""
-    _presenters[kind] = presenter
+def register(kind: type | str, presenter: Presenter) -> None:
+    """From now on, objects of this type are shown by this presenter.
+
+    Args:
+        kind: the type; or its full name (`memkernel.handle.diff.Diff`), where its module is not to be imported yet.
+        presenter: shows one object.
+    """
+    _presenters[kind if isinstance(kind, str) else _name(kind)] = presenter
 
 
 def presenter_for(thing: object) -> Presenter | None:
     """The presenter of the object's type, or of the nearest base class that has one."""
-    return next((_presenters[kind] for kind in type(thing).__mro__ if kind in _presenters), None)
+    names = map(_name, type(thing).__mro__)
+    return next((_presenters[name] for name in names if name in _presenters), None)
 
 
 def show(thing: object) -> None:
@@ -30,3 +36,7 @@ def show(thing: object) -> None:
         print(thing)
     else:
         presenter(thing)
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

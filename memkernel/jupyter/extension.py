@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -14,6 +15,7 @@ from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.preferences import Preferences
 from memkernel.jupyter.shell import Shell
 
+BEFORE_CELL: Final = "pre_run_cell"
 AFTER_CELL: Final = "post_run_cell"
 
 _notebooks: Final[WeakKeyDictionary[Shell, Notebook]] = WeakKeyDictionary()
@@ -31,7 +33,8 @@ def load(shell: Shell) -> None:
     shell.register_magics(MemoryMagics(shell, notebook))
     shell.Completer.custom_matchers.append(Completer(notebook).match)
     shell.events.register(AFTER_CELL, notebook.sandboxes.after_cell)
-    presenters.register(shell)
+    shell.events.register(BEFORE_CELL, notebook.outputs.living.begin_cell)
+    presenters.register(shell, notebook.outputs)
     try:
         print(notebook.begin())
     except MemkernelError as error:
@@ -51,8 +54,8 @@ def unload(shell: Shell) -> None:
     for kind in ("line", "cell"):
         for name in MAGICS:
             shell.magics_manager.magics[kind].pop(name, None)
-    if notebook.sandboxes.after_cell in shell.events.callbacks[AFTER_CELL]:
-        shell.events.unregister(AFTER_CELL, notebook.sandboxes.after_cell)
+    _stop_calling(shell, AFTER_CELL, notebook.sandboxes.after_cell)
+    _stop_calling(shell, BEFORE_CELL, notebook.outputs.living.begin_cell)
     shell.Completer.custom_matchers[:] = [
         matcher
         for matcher in shell.Completer.custom_matchers
@@ -66,3 +69,8 @@ def unload(shell: Shell) -> None:
     presenters.unregister(shell)
     Preferences().apply()
     notebook.rest()
+
+
+def _stop_calling(shell: Shell, event: str, callback: Callable[..., None]) -> None:
+    if callback in shell.events.callbacks[event]:
+        shell.events.unregister(event, callback)

@@ -19,6 +19,7 @@ from memkernel.jupyter.preferences import Preferences
 from memkernel.jupyter.recollection import Recollection
 from memkernel.jupyter.sandboxes import Sandboxes
 from memkernel.jupyter.shell import Shell
+from memkernel.jupyter.widgets.outputs import Outputs
 
 if TYPE_CHECKING:
     from memkernel.api.server import Serving
@@ -49,6 +50,7 @@ class Notebook:
     Attributes:
         shell: IPython's shell.
         preferences: what `%memory config` sets.
+        outputs: where widgets are shown.
         known: names for completion; a command that ran makes them old.
         heads: which heads the person has seen.
         sandboxes: those that run. They keep their stores' own connection, also where the notebook takes another.
@@ -58,6 +60,7 @@ class Notebook:
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.preferences = Preferences()
+        self.outputs = Outputs(shell, self.preferences)
         self.known = Recollection[str]()
         self.heads = HeadsSeen()
         self.sandboxes = Sandboxes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import threading
 import time
+from importlib import import_module
 from typing import Any, Final
 
 from IPython.display import DisplayHandle
@@ -13,7 +14,8 @@ from memkernel import present
 from memkernel.agent.events import Event, TextDelta, ThinkingDelta
 from memkernel.agent.run import Run
 from memkernel.jupyter.putaside import PutAside
-from memkernel.jupyter.shell import Shell
+from memkernel.jupyter.shell import Shell, can_update
+from memkernel.jupyter.widgets.outputs import Outputs
 from memkernel.models import (
     CellResult,
     GrepMatch,
@@ -37,9 +39,14 @@ _CONNECTION: Final = ("memkernel.handle.connection", "Connection")
 _SANDBOX: Final = ("memkernel.handle.sandbox", "Sandbox")
 _REJECTED: Final = ("memkernel.handle.rejected", "RejectedChange")
 
+_WIDGETS: Final[dict[tuple[str, str], tuple[str, str]]] = {}
+"""What a cell shows as a widget -> the module of `widgets` and the class there, whose `of` makes it."""
 
-def register(shell: Shell) -> None:
+
+def register(shell: Shell, outputs: Outputs) -> None:
     """Show memkernel's records and runs well in this shell."""
+    for kind, widget in _WIDGETS.items():
+        _show_as_widget(shell, outputs, kind, widget)
     for kind in _RECORDS:
         shell.display_formatter.formatters["text/html"].for_type(kind, html_of)
         shell.display_formatter.formatters["text/plain"].for_type(kind, _print_text)
@@ -51,8 +58,26 @@ def register(shell: Shell) -> None:
         present.register(Run, LiveRun.show)
 
 
+def _show_as_widget(shell: Shell, outputs: Outputs, kind: tuple[str, str], widget: tuple[str, str]) -> None:
+    """By `present`; in a kernel also where such a thing is the value of a cell."""
+    module, name = widget
+
+    def show(thing: Any) -> None:
+        outputs.show_thing(thing, lambda: _widget_class(module, name).of(thing, outputs.preferences))
+
+    present.register(".".join(kind), show)
+    if can_update(shell):
+        shell.display_formatter.ipython_display_formatter.for_type_by_name(*kind, show)
+
+
+def _widget_class(module: str, name: str) -> Any:
+    return getattr(import_module(f"memkernel.jupyter.widgets.{module}"), name)
+
+
 def unregister(shell: Shell) -> None:
     """Leave the formatters as they were."""
+    for kind in map(".".join, _WIDGETS):
+        shell.display_formatter.ipython_display_formatter.pop(kind, None)
     for kind in (*_RECORDS, *map(".".join, (_CONNECTION, _SANDBOX, _REJECTED))):
         for mime_type in ("text/html", "text/plain"):
             shell.display_formatter.formatters[mime_type].pop(kind, None)
@@ -82,11 +107,6 @@ def _print_rejected(change: Any, printer: Any, cycle: bool) -> None:
 
 def _rejected_html(change: Any) -> str:
     return PutAside(change, change.diff()).html
-
-
-def can_update(shell: Shell) -> bool:
-    """Whether outputs of this shell can be replaced: in a kernel; a terminal gets a run's text as it comes."""
-    return getattr(shell, "kernel", None) is not None
 
 
 def show_once(run: Run) -> None:

@@ -25,3 +25,8 @@ class Shell(Protocol):
     def register_magics(self, *magics: object) -> None:
         """Make the magics of these objects callable."""
         ...
+
+
+def can_update(shell: Shell) -> bool:
+    """Whether outputs of this shell can be replaced: in a kernel; a terminal gets a run's text as it comes."""
+    return getattr(shell, "kernel", None) is not None

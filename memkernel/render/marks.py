@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from html import escape
 from typing import Final
@@ -51,6 +52,18 @@ def html_text(text: str) -> str:
     return _INVISIBLE.sub(lambda found: _html_mark(found[0]), escape(text))
 
 
+def pieces(text: str) -> Iterator[str | tuple[str, str]]:
+    """The text in pieces: stretches that can be seen, and (mark, title) for each character that cannot."""
+    end = 0
+    for found in _INVISIBLE.finditer(text):
+        if end < found.start():
+            yield text[end : found.start()]
+        yield _mark(found[0]), _title(found[0])
+        end = found.end()
+    if end < len(text):
+        yield text[end:]
+
+
 def html_cut(text: str, most: int) -> str:
     """At most so many characters as HTML; fewer where marks and escapes make that longer than three times `most`."""
     kept = most
@@ -79,5 +92,8 @@ def _mark(character: str) -> str:
 
 @lru_cache(maxsize=256)
 def _html_mark(character: str) -> str:
-    name = unicodedata.name(character, "CONTROL CHARACTER")
-    return f'<b title="U+{ord(character):04X} {name}">{_mark(character)}</b>'
+    return f'<b title="{_title(character)}">{_mark(character)}</b>'
+
+
+def _title(character: str) -> str:
+    return f"U+{ord(character):04X} {unicodedata.name(character, 'CONTROL CHARACTER')}"

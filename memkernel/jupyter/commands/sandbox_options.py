@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from memkernel.errors import MemkernelError, SandboxError
 from memkernel.jupyter.arguments import Parser, count, variable
 from memkernel.jupyter.notebook import Notebook
-from memkernel.jupyter.presenters import can_update, first_line
+from memkernel.jupyter.presenters import first_line
 from memkernel.jupyter.progress import Progress
 from memkernel.jupyter.sandboxes import Ask, Stores
+from memkernel.jupyter.shell import can_update
 from memkernel.models import Access
 from memkernel.render import report_line
 
