@@ -1,9 +1,8 @@
-import { h, replace } from "./dom.js";
-import { BusyError, requests } from "./rpc.js";
+import { h } from "./dom.js";
 import { moment } from "./format.js";
+import { keyboard } from "./keys.js";
+import { BusyError, requests } from "./rpc.js";
 import { watchTheme } from "./theme.js";
-
-const TYPING = "input:not([type=range]):not([type=checkbox]):not([type=radio]), textarea, select";
 
 /**
  * What every view stands in: its root element, its traits, its requests, and one place for failures, announcements,
@@ -57,9 +56,12 @@ export function openFrame({ model, el }) {
       requestAnimationFrame(() => requestAnimationFrame(() => (root.dataset.ready = token)));
     },
     attempt: (what, action) => attempt(frame, failures, what, action),
-    keys: (table) => takeKeys(frame, table),
-    button: (label, title, action, props = {}) =>
-      h("button", { type: "button", class: "mk-button", title, "aria-label": title, onclick: action, ...props }, label),
+    keys: keyboard(root),
+    /** A label in words is the button's name, and the title says more; a mere sign is named by its title. */
+    button(label, title, action, props = {}) {
+      const name = /\p{L}{2}/u.test(label) ? null : title;
+      return h("button", { type: "button", class: "mk-button", title, "aria-label": name, onclick: action, ...props }, label);
+    },
     close() {
       for (const fn of closing.splice(0)) fn();
       root.remove();
@@ -101,50 +103,4 @@ function sentence(frame, what, error) {
     return `${what}: the kernel is busy or gone; what is shown is as of ${moment(frame.get("as_of"))} UTC. `;
   }
   return `${what}: ${[error.message, error.hint].filter(Boolean).join(". ").replace(/([.!?])\. /g, "$1 ")} `;
-}
-
-/**
- * The keys of a view, which are also what `?` lists.
- *
- * @param {Object<string, [string, (event: KeyboardEvent) => void]>} table by `KeyboardEvent.key`, with `Ctrl+` or
- *   `Shift+` before it; what it does, and the doing
- */
-function takeKeys(frame, table) {
-  const dialog = h("div", { class: "mk-keys", role: "dialog", "aria-label": "Keys", tabindex: "-1", hidden: true });
-  const rows = Object.entries(table).map(([key, [title]]) =>
-    h("div", {}, h("dt", {}, h("kbd", {}, shownKey(key))), h("dd", {}, title)),
-  );
-  replace(dialog, h("dl", {}, rows), frame.button("Close", "Close the list of keys", () => toggle(false)));
-  frame.root.append(dialog);
-
-  function toggle(open) {
-    dialog.hidden = !open;
-    if (open) dialog.focus();
-    else frame.root.focus();
-  }
-
-  frame.root.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !dialog.hidden) return take(event, () => toggle(false));
-    if (event.metaKey || event.altKey) return undefined;
-    const name = keyName(event);
-    if (event.target.matches(TYPING) && !name.startsWith("Ctrl+") && name !== "Escape") return undefined;
-    if (event.key === "?") return take(event, () => toggle(dialog.hidden));
-    const found = table[name] ?? (event.shiftKey ? table[event.key] : undefined);
-    return found && take(event, () => found[1](event));
-  });
-}
-
-function take(event, action) {
-  event.preventDefault();
-  event.stopPropagation();
-  action();
-}
-
-function keyName(event) {
-  const shift = event.shiftKey && event.key.length > 1 ? "Shift+" : "";
-  return `${event.ctrlKey ? "Ctrl+" : ""}${shift}${event.key}`;
-}
-
-function shownKey(key) {
-  return key.replace("Arrow", "").replace(" ", "Space");
 }

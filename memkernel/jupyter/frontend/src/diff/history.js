@@ -1,0 +1,40 @@
+import { version as record } from "../records.js";
+
+const NEAR = 100;
+
+/**
+ * The versions of one memory as far as the page knows them, by ordinal. The others come when they are looked at.
+ *
+ * @param {(version: string, before: number) => Promise<{versions: Array, total: number, first: number}>} ask
+ */
+export function history(ask) {
+  const known = new Map();
+  let first = 1;
+  let last = 0;
+
+  function take(rows, { total = 0, first: oldest = first } = {}) {
+    for (const row of rows) known.set(row[1], record(row));
+    first = oldest;
+    last = Math.max(last, total, ...rows.map((row) => row[1]));
+  }
+
+  const all = () => [...known.values()].sort((one, other) => one.ordinal - other.ordinal);
+
+  return {
+    take,
+    all,
+    at: (ordinal) => known.get(ordinal),
+    of: (id) => all().find((each) => each.id === id),
+    /** The oldest ordinal: pruning takes the oldest versions away. */
+    first: () => first,
+    last: () => last,
+    newest: () => known.get(last),
+    /** The version, and those around it. */
+    async load(ordinal) {
+      if (known.has(ordinal)) return known.get(ordinal);
+      const answer = await ask(all()[0]?.id ?? "", Math.min(last, ordinal + NEAR) + 1);
+      take(answer.versions, answer);
+      return known.get(ordinal);
+    },
+  };
+}

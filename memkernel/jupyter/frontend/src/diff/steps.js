@@ -1,0 +1,92 @@
+import { h, replace } from "../dom.js";
+import { ago, versionLine } from "../format.js";
+
+const DEBOUNCE_MS = 80;
+const CHOICES = 200;
+
+/**
+ * The way along the versions of a memory: older, newer, a slider, and what to compare with.
+ *
+ * @param {{history: object, go: (ordinal: number) => void, pin: (old: string) => void}} how
+ */
+export function stepBar(frame, { history, go, pin }) {
+  const older = frame.button("◀", "Older version ([)", () => step(-1));
+  const newer = frame.button("▶", "Newer version (])", () => step(1));
+  const slider = h("input", { type: "range", class: "mk-slider", step: "1", "aria-label": "Version", oninput: slide });
+  const facts = h("span", { class: "mk-facts" });
+  const base = h("select", { class: "mk-input", title: "What the version is compared with (b)", onchange: choose });
+  const element = h(
+    "span",
+    { class: "mk-steps", role: "group", "aria-label": "Versions" },
+    h("span", { class: "mk-joined" }, older, newer),
+    slider,
+    facts,
+    h("label", { class: "mk-base" }, "compared with ", base),
+  );
+  let timer;
+
+  function slide() {
+    point(Number(slider.value));
+    clearTimeout(timer);
+    timer = setTimeout(() => go(Number(slider.value)), DEBOUNCE_MS);
+  }
+
+  function step(by) {
+    to(Number(slider.value) + by);
+  }
+
+  /** At once: only a slider that is being dragged waits. */
+  function to(ordinal) {
+    const bounded = Math.max(history.first(), Math.min(history.last(), ordinal));
+    clearTimeout(timer);
+    if (bounded === Number(slider.value)) return frame.say(bounded === history.last() ? "The newest version" : "The oldest version");
+    point(bounded);
+    return go(bounded);
+  }
+
+  function choose() {
+    pin(base.value);
+  }
+
+  function point(ordinal) {
+    const version = history.at(ordinal);
+    const line = version ? versionLine(version) : `@${ordinal}`;
+    slider.min = String(history.first());
+    slider.max = String(Math.max(history.last(), ordinal));
+    slider.value = String(ordinal);
+    slider.setAttribute("aria-valuetext", line);
+    facts.textContent = line;
+    facts.title = version ? ago(version.at) : "";
+    older.disabled = ordinal <= history.first();
+    newer.disabled = ordinal >= history.last();
+  }
+
+  function offer(old) {
+    const near = history.all().slice(-CHOICES).reverse();
+    const choices = [
+      ["prev", "the version before"],
+      ["", "nothing"],
+      ...near.map((version) => [version.id, versionLine(version)]),
+    ];
+    if (!choices.some(([id]) => id === old)) choices.push([old, history.of(old) ? versionLine(history.of(old)) : old]);
+    replace(base, choices.map(([id, label]) => h("option", { value: id, selected: id === old }, label)));
+    base.value = old;
+  }
+
+  frame.onClose(() => clearTimeout(timer));
+  return {
+    element,
+    slider,
+    /** Show that this ordinal is looked at, and what it is compared with. */
+    update(ordinal, old) {
+      point(ordinal);
+      offer(old);
+    },
+    keys: {
+      "[": ["Older version", () => step(-1)],
+      "]": ["Newer version", () => step(1)],
+      Home: ["Oldest version", () => to(history.first())],
+      End: ["Newest version", () => to(history.last())],
+    },
+  };
+}
