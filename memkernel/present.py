@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-Presenter = Callable[[Any], None]
+Presenter = Callable[[Any], object]
+"""Shows one object; what it gives back is what shows it, such as a widget."""
 
 _presenters: dict[str, Presenter] = {}
 
@@ -29,13 +30,17 @@ def presenter_for(thing: object) -> Presenter | None:
     return next((_presenters[name] for name in names if name in _presenters), None)
 
 
-def show(thing: object) -> None:
-    """Show an object: by its presenter where there is one, as text where there is none."""
+def show(thing: object) -> object:
+    """Show an object: by its presenter where there is one, as text where there is none.
+
+    Returns:
+        What the presenter gave: the widget that shows it. None where it is shown as text.
+    """
     presenter = presenter_for(thing)
-    if presenter is None:
-        print(thing)
-    else:
-        presenter(thing)
+    if presenter is not None:
+        return presenter(thing)
+    print(thing)
+    return None
 
 
 def _name(kind: type) -> str:

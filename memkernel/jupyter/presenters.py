@@ -6,7 +6,7 @@ import contextvars
 import threading
 import time
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from IPython.display import DisplayHandle
 
@@ -28,6 +28,9 @@ from memkernel.models import (
     SyncReport,
 )
 from memkernel.render import html_of, text_of
+
+if TYPE_CHECKING:
+    from memkernel.jupyter.widgets.widget import MemoryWidget
 
 _RECORDS: Final = (
     *(MemoryStore, Memory, MemoryPrefix, MemoryVersion, GrepMatch, ServerStatus),
@@ -62,8 +65,8 @@ def _show_as_widget(shell: Shell, outputs: Outputs, kind: tuple[str, str], widge
     """By `present`; in a kernel also where such a thing is the value of a cell."""
     module, name = widget
 
-    def show(thing: Any) -> None:
-        outputs.show_thing(thing, lambda: _widget_class(module, name).of(thing, outputs.preferences))
+    def show(thing: Any) -> MemoryWidget | None:
+        return outputs.show_thing(thing, lambda: _widget_class(module, name).of(thing, outputs.preferences))
 
     present.register(".".join(kind), show)
     if can_update(shell):

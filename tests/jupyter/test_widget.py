@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from memkernel.errors import MemoryNotFoundError
+from memkernel.jupyter.preferences import Preferences
 from memkernel.jupyter.widgets import living, outputs, widget
 from memkernel.jupyter.widgets.living import LivingWidgets
 from memkernel.jupyter.widgets.rows import marked
@@ -196,6 +197,90 @@ def test_a_widget_that_is_not_shown_or_is_closed_copies_nothing() -> None:
     assert copy.shown == []
 
 
+# -- showing -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """What is displayed, in order."""
+    bundles: list[dict[str, str]] = []
+
+    def display(bundle: dict[str, str], *, raw: bool, display_id: bool = False) -> Copy:
+        bundles.append(bundle)
+        return Copy()
+
+    monkeypatch.setattr(outputs, "display", display)
+    return bundles
+
+
+@pytest.fixture
+def kernel_outputs() -> outputs.Outputs:
+    """The outputs of a shell in a kernel."""
+    shell: Any = SimpleNamespace(kernel=object())
+    return outputs.Outputs(shell, Preferences())
+
+
+def test_a_widget_is_two_outputs_itself_and_its_copy(
+    kernel_outputs: outputs.Outputs, shown: list[dict[str, str]]
+) -> None:
+    kernel_outputs.show(Sample())
+    assert [sorted(bundle) for bundle in shown] == [[outputs.VIEW_TYPE, "text/plain"], ["text/html", "text/plain"]]
+    assert shown[0]["text/plain"] == ""
+
+
+def test_a_cell_that_gives_back_what_it_has_just_shown_shows_it_once(
+    kernel_outputs: outputs.Outputs, shown: list[dict[str, str]]
+) -> None:
+    kernel_outputs.living.begin_cell(cell("a"))
+    kernel_outputs.show(sample := Sample())
+    sample._ipython_display_()  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
+    assert len(shown) == 2
+    kernel_outputs.living.begin_cell(cell("b"))
+    sample._ipython_display_()  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
+    assert len(shown) == 4
+
+
+def test_a_widget_that_was_closed_with_its_cell_opens_again_where_it_is_shown(
+    kernel_outputs: outputs.Outputs, shown: list[dict[str, str]]
+) -> None:
+    kernel_outputs.living.begin_cell(cell("a"))
+    kernel_outputs.show(sample := Sample())
+    kernel_outputs.living.begin_cell(cell("a"))
+    assert not is_alive(sample)
+    kernel_outputs.show(sample)
+    assert is_alive(sample)
+
+
+class Thing:
+    """What has a text and an HTML of its own."""
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": "a thing", "text/html": "<p>a thing</p>"}
+
+
+def test_where_the_person_wants_static_output_no_widget_is_made(shown: list[dict[str, str]]) -> None:
+    shell: Any = SimpleNamespace(kernel=object())
+    preferences = Preferences()
+    preferences.set("render", "static")
+    outputs.Outputs(shell, preferences).show_thing(Thing(), lambda: pytest.fail("a widget was made"))
+    assert shown == [{"text/plain": "a thing", "text/html": "<p>a thing</p>"}]
+
+
+def test_in_a_terminal_no_widget_is_made(shown: list[dict[str, str]]) -> None:
+    terminal: Any = SimpleNamespace()
+    outputs.Outputs(terminal, Preferences()).show_thing(Thing(), lambda: pytest.fail("a widget was made"))
+    assert [bundle["text/plain"] for bundle in shown] == ["a thing"]
+
+
+def test_without_anywidget_no_widget_is_made(
+    kernel_outputs: outputs.Outputs, shown: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fault 48."""
+    monkeypatch.setattr(outputs, "find_spec", dict[str, object]().get)
+    kernel_outputs.show_thing(Thing(), lambda: pytest.fail("a widget was made"))
+    assert [bundle["text/plain"] for bundle in shown] == ["a thing"]
+
+
 # -- which are alive -----------------------------------------------------------------------------
 
 
@@ -224,6 +309,16 @@ def test_cells_without_a_name_close_nothing_of_each_other() -> None:
     alive.add(first)
     alive.begin_cell(cell(None))
     assert is_alive(first)
+
+
+def test_a_widget_that_is_shown_again_elsewhere_lives_with_its_new_cell() -> None:
+    alive, sample = LivingWidgets(), Sample()
+    alive.begin_cell(cell("a"))
+    alive.add(sample)
+    alive.begin_cell(cell("b"))
+    alive.add(sample)
+    alive.begin_cell(cell("a"))
+    assert (is_alive(sample), len(alive)) == (True, 1)
 
 
 def test_of_too_many_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:

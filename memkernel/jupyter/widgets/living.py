@@ -13,9 +13,14 @@ MOST: Final = 40
 
 
 class LivingWidgets:
-    """Closes the widgets of a cell that runs again, and beyond `MOST` the oldest."""
+    """Closes the widgets of a cell that runs again, and beyond `MOST` the oldest.
+
+    Attributes:
+        cells: how many cells have begun.
+    """
 
     def __init__(self) -> None:
+        self.cells = 0
         self._lock = threading.Lock()
         self._cell: str | None = None
         self._widgets: list[tuple[str | None, MemoryWidget]] = []  # oldest first
@@ -25,6 +30,7 @@ class LivingWidgets:
 
     def begin_cell(self, info: Any) -> None:
         """IPython's `pre_run_cell`: what this cell had shown goes. Hosts that do not name their cells name None."""
+        self.cells += 1
         self._cell = getattr(info, "cell_id", None)
         if self._cell is not None:
             self._close([widget for cell, widget in self._widgets if cell == self._cell])
@@ -32,7 +38,7 @@ class LivingWidgets:
     def add(self, widget: MemoryWidget) -> None:
         """A widget that the cell which runs shows now."""
         with self._lock:
-            self._widgets.append((self._cell, widget))
+            self._widgets = [*((cell, one) for cell, one in self._widgets if one is not widget), (self._cell, widget)]
             surplus = self._widgets[:-MOST]
         self._close([widget for _, widget in surplus])
 

@@ -56,17 +56,26 @@ class Outputs:
         )
 
     def show(self, widget: MemoryWidget) -> None:
-        """Show a widget and its static copy, which is kept in step with it."""
+        """Show a widget and its static copy, which is kept in step with it.
+
+        Where this cell has shown it already nothing happens: `diff.show()` at the end of a cell gives the widget
+        back, and IPython shows what a cell gives back.
+        """
+        if widget.shown_in == (self, self.living.cells):
+            return
+        widget.shown_in = self, self.living.cells
+        widget.open()  # it may have been closed with the cell that had shown it
         self.living.add(widget)
         display({VIEW_TYPE: _view(widget), "text/plain": ""}, raw=True)
         widget.static_copy = display(bundle_of(widget), raw=True, display_id=True)
 
-    def show_thing(self, thing: Representable, make: Callable[[], MemoryWidget]) -> None:
+    def show_thing(self, thing: Representable, make: Callable[[], MemoryWidget]) -> MemoryWidget | None:
         """Show a thing by the widget that `make` makes of it, or as text and HTML where no widget may be made."""
-        if self.are_live:
-            self.show(make())
-        else:
+        if not self.are_live:
             display(thing._repr_mimebundle_(), raw=True)  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
+            return None
+        self.show(widget := make())
+        return widget
 
 
 def bundle_of(widget: MemoryWidget) -> dict[str, str]:

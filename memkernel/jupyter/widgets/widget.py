@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 from traitlets import Bool, HasTraits, Unicode
 
 from memkernel.errors import MemkernelError
-from memkernel.jupyter.widgets.outputs import bundle_of
+from memkernel.jupyter.widgets.outputs import Outputs, bundle_of
 
 if TYPE_CHECKING:
 
@@ -81,9 +81,15 @@ class MemoryWidget(AnyWidget):
         self._copying = threading.Lock()
         self._copy_timer: threading.Timer | None = None
         self._copied_at = float("-inf")
+        self.shown_in: tuple[Outputs, int] | None = None
         self.static_copy: Any = None  # the DisplayHandle, once shown
         super().__init__(**traits)
         self.on_msg(self._on_message)
+
+    def _ipython_display_(self) -> None:
+        """IPython's protocol: as the value of a cell it is shown where it was shown before."""
+        if self.shown_in is not None:
+            self.shown_in[0].show(self)
 
     # -- its static copy -----------------------------------------------------------------------------
 
