@@ -32,6 +32,8 @@ from memkernel.models.records import MemoryVersion as MemoryVersion
 from memkernel.models.records import Operation as Operation
 from memkernel.models.records import Page as Page
 from memkernel.models.records import Pruned as Pruned
+from memkernel.models.records import SearchHit as SearchHit
+from memkernel.models.records import SearchResult as SearchResult
 from memkernel.models.records import ServerStatus as ServerStatus
 from memkernel.models.records import View as View
 from memkernel.models.sessions import Access as Access
@@ -44,3 +46,7 @@ from memkernel.models.sessions import SessionStatus as SessionStatus
 from memkernel.models.settings import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
 from memkernel.models.settings import Limits as Limits
 from memkernel.models.settings import Settings as Settings
+from memkernel.models.timeline import ChangeKind as ChangeKind
+from memkernel.models.timeline import Point as Point
+from memkernel.models.timeline import StoreAsOf as StoreAsOf
+from memkernel.models.timeline import StoreChange as StoreChange

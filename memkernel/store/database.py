@@ -22,6 +22,7 @@ from memkernel.store.migrate import prepare_schema
 from memkernel.store.mounts import Mounts
 from memkernel.store.pruning import Pruning
 from memkernel.store.sessions import Sessions
+from memkernel.store.timeline import Timeline
 from memkernel.store.translate import translate
 
 
@@ -32,6 +33,7 @@ class Database:
         memory_stores: the stores.
         memories: their memories.
         memory_versions: the versions of those.
+        timeline: the stores as of any point of their history.
         sessions: the sessions that attach stores.
         mounts: what those have mounted.
         keys: the keys to the HTTP API.
@@ -89,6 +91,7 @@ class Database:
         self.memory_stores = MemoryStores(contact)
         self.memories = Memories(contact, self._limits)
         self.memory_versions = MemoryVersions(contact, self._limits)
+        self.timeline = Timeline(contact)
         self.sessions = Sessions(contact, self._limits)
         self.mounts = Mounts(contact, self._limits)
         self.pruning = Pruning(contact)

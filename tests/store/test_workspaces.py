@@ -22,7 +22,7 @@ from memkernel.errors import (
     StoreNotFoundError,
 )
 from memkernel.models import AttachmentParams, Change, Memory, MemoryStore
-from memkernel.store import Database, queries, workspaces
+from memkernel.store import Database, queries, timeline_queries, workspaces
 from memkernel.store.connections import StoreConnection
 from memkernel.store.statements import Parameter, Statement
 from memkernel.store.workspaces import CONNECTIONS
@@ -563,6 +563,10 @@ def test_the_policies_leave_every_hot_statement_its_index(two: Two) -> None:
         "version before": (queries.VERSION_BEFORE, [store, memory.memory_version_id]),
         "version at an ordinal": (queries.VERSION_AT_ORDINAL, [store, "/a.md", -1]),
         "version at a time": (queries.VERSION_AT_TIME, [store, "/a.md", datetime.now(UTC)]),
+        "point": (timeline_queries.POINT, [store, None, datetime.now(UTC)]),
+        "as of": (timeline_queries.AS_OF, [store, 9, "/d7"]),
+        "compare": (timeline_queries.COMPARE, [store, 9, 1_000]),
+        "contents by id": (timeline_queries.CONTENTS_BY_ID, [store, [memory.memory_version_id], None]),
     }
     for name, value in {"memory_id": memory.id, "path": "/a.md", "operation": "created", "api_actor": "x"}.items():
         hot[f"versions by {name}"] = queries.version_list(store, {name: value}, 21, full=True)
