@@ -17,4 +17,5 @@ pytest_plugins = [
     "tests.fix_postgres",
     "tests.fix_sandbox",
     "tests.fix_server",
+    "tests.fix_lab",  # last: it imports others, and pytest wants to load those itself
 ]
