@@ -6,7 +6,6 @@ conversation is one that the API takes, so that the next prompt can follow.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -145,7 +144,8 @@ def ending(run: Run) -> Generator[None]:
         if STOPPED not in run.events:
             run.publish(STOPPED)
         run.end("stopped")
-    except BaseException:
+    except BaseException as error:
+        run.error = error
         if run.status == "running":
             run.end("error")
         raise
@@ -174,10 +174,12 @@ class _Loop:
         run = self._run
         try:
             run.publish(RunStarted(run.id, run.prompt, run.model, run.scripted))
+            run.stopping.open()
             # One attempt a request: what is tried again is decided, and shown, here.
             self._client = self._request.client.with_options(max_retries=0)
             status = self._turns()
         except KeyboardInterrupt:
+            self._turn.break_off()
             run.messages = [*run.messages, *self._turn.stop(self._why_stopped)]
             run.publish(STOPPED)
             status = "stopped"
@@ -215,19 +217,25 @@ class _Loop:
 
     def _follow(self, runner: BetaStreamingToolRunner[None]) -> Status | None:
         """The turns of one runner: how the run ended, or None where another runner has to go on."""
-        status = None
+        run, status = self._run, None
         try:
-            while (stream := _next(runner)) is not None:
+            while (stream := self._next(runner)) is not None:
                 turn = self._turn
                 status = self._take(runner, turn.read(stream))
                 if status is None and turn.is_rewritten():
                     return None  # the runner would send the turn as it came
         finally:
-            runner.close()
+            run.stopping.let_go(runner.close)
         if status is None:
-            turns = counted(self._run.turns, "turn")
+            turns = counted(run.turns, "turn")
             self._notice("max_turns", f"Stopped after {turns} (max_turns). Run it again to go on.")
         return status or "max_turns"
+
+    def _next(self, runner: BetaStreamingToolRunner[None]) -> BetaMessageStream[None] | None:
+        try:
+            return self._run.stopping.wait_for(lambda: next(runner, None))
+        except anthropic.APIError as error:
+            raise TurnFailedError(error) from error
 
     def _take(self, runner: BetaStreamingToolRunner[None], reply: ParsedBetaMessage[None]) -> Status | None:
         """Take a reply that is complete: how it ends the run, or None where the run goes on."""
@@ -272,7 +280,7 @@ class _Loop:
         delay_s = retry.delay_s(error, self._failures)
         again = f"trying again in {delay_s:.1f} s ({self._failures} of {retries})"
         self._notice("retry", f"{retry.sentence(error)}; {again}.")
-        time.sleep(delay_s)
+        self._run.stopping.sleep(delay_s)
 
     # -- tools -------------------------------------------------------------------------------------
 
@@ -304,13 +312,6 @@ class _Loop:
 
     def _notice(self, kind: NoticeKind, text: str) -> None:
         self._run.publish(Notice(kind, text[:1].upper() + text[1:]))
-
-
-def _next(runner: BetaStreamingToolRunner[None]) -> BetaMessageStream[None] | None:
-    try:
-        return next(runner, None)
-    except anthropic.APIError as error:
-        raise TurnFailedError(error) from error
 
 
 def _watched(tool: Tool, call: Callable[[RunnableTool, object], BetaFunctionToolResultType]) -> Any:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 from memkernel import ids
 from memkernel.agent import conversation, transcript
 from memkernel.agent.conversation import Message
 from memkernel.agent.events import Event, RunEnded, Sink, Status, TextDelta, ThinkingDelta, Usage
+from memkernel.agent.stopping import Stopping
 from memkernel.models import MemoryVersion
 from memkernel.render import counted
 
@@ -34,6 +38,8 @@ class Run:
         usage: the tokens of all turns.
         turns: how many replies were taken.
         stop_reason: the API's for the last turn.
+        error: what it failed with; `Agent.run` raises it, and so does `wait`.
+        stopping: how the loop is told to stop.
     """
 
     def __init__(
@@ -44,6 +50,7 @@ class Run:
         messages: Sequence[Message] = (),
         scripted: bool = False,
         changes: Changes | None = None,
+        over: threading.Event | None = None,
     ) -> None:
         self.id = ids.mint("run")
         self.prompt = prompt
@@ -55,10 +62,14 @@ class Run:
         self.usage = Usage()
         self.turns = 0
         self.stop_reason: str | None = None
+        self.error: BaseException | None = None
+        self.stopping = Stopping()
         self._before = list(messages)
         self._start = len(self.messages)
         self._changes = changes
         self._sinks: list[Sink] = []
+        self._ended = threading.Event()
+        self._over = over or self._ended
 
     @property
     def text(self) -> str:
@@ -81,6 +92,30 @@ class Run:
     def changes(self) -> Sequence[MemoryVersion]:
         """The versions that this run made, oldest first, read from the database now."""
         return self._changes(self.id) if self._changes else []
+
+    def stop(self) -> None:
+        """Stop the run, from any thread, wherever it is: it ends as `stopped`, as by an interrupt.
+
+        It returns at once; `wait` waits for the end. A run that has ended stays as it is. Outside the main thread, a
+        tool that runs is let finish first.
+        """
+        self.stopping.ask()
+
+    def wait(self, timeout_s: float | None = None) -> Run:
+        """Wait until the run has ended and its agent is free again; an interrupt ends the waiting, not the run.
+
+        Args:
+            timeout_s: how long to wait at most, in seconds; then the run is returned as it is.
+
+        Raises:
+            MemkernelError: what the run failed with, as `Agent.run` raises it.
+        """
+        if self._over.wait(timeout_s) and self.error is not None:
+            raise self.error
+        return self
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        return asyncio.to_thread(self.wait).__await__()
 
     def subscribe(self, sink: Sink) -> None:
         """From now on, hand every event to the sink. One that raises is logged and gets no more."""
@@ -107,8 +142,10 @@ class Run:
 
     def end(self, status: Status) -> None:
         """Say how the run ended; the last event."""
+        self.stopping.close()
         self.status = status
         self.publish(RunEnded(self.id, status, self.turns, self.usage))
+        self._ended.set()
 
     def __repr__(self) -> str:
         return f"<Run {self.id} {self.status}, {counted(self.turns, 'turn')}, {self.usage}>"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from anthropic.lib.tools import BetaBuiltinFunctionTool, BetaFunctionTool, BetaFunctionToolResultType, ToolError
@@ -47,6 +49,7 @@ class Turn:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._reading: BetaMessageStream[None] | None = None
         self._stream: BetaMessageStream[None] | None = None
         self._completed_blocks = 0
         self._complete = False
@@ -61,9 +64,10 @@ class Turn:
         Raises:
             TurnFailedError: the stream broke, said an error, or ended too early.
         """
+        self._reading = stream
         self._run.publish(TurnStarted(self._run.turns + 1))
         try:
-            for event in stream:
+            for event in self._run.stopping.each(stream):
                 self._take(event, stream)
         except Exception as error:
             raise TurnFailedError(error) from error
@@ -86,10 +90,22 @@ class Turn:
             case _:
                 pass
 
+    def break_off(self) -> None:
+        """Let the API know that the rest of the reply is not wanted, also while a thread waits for it."""
+        # What is complete has given its connection back; one of HTTP/2 may carry the replies of others.
+        if self._reading is None or self._complete or self._reading.response.http_version != "HTTP/1.1":
+            return
+        connection = self._reading.response.extensions.get("network_stream")
+        sock = None if connection is None else connection.get_extra_info("socket")
+        if sock is not None:
+            with suppress(OSError):  # it is closed already
+                sock.shutdown(socket.SHUT_RDWR)
+
     # -- its calls ---------------------------------------------------------------------------------
 
     def call(self, tool: RunnableTool, given: object) -> BetaFunctionToolResultType:
         """Run a tool that the runner calls, with everything that is to be known of it."""
+        self._run.stopping.check()
         block = self._next_call(tool.name)
         self._run.publish(ToolCalled(block["id"], block["name"], block["input"]))
         self._running = block, time.perf_counter()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextvars
 import sys
 import threading
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -119,30 +120,73 @@ class Agent:
             InvalidInputError: the prompt is blank, or no text; or `messages` was replaced by what is no conversation.
             AgentError: this agent is running already, in another thread.
         """
+        with ExitStack() as held:
+            run = self._new_run(prompt, sink, held)
+            self._begin(run, sink, show=show)
+            self._play(run)
+        return run
+
+    def start(self, prompt: str, *, show: bool = True, sink: Sink | None = None) -> Run:
+        """The same in a thread of its own: it returns at once, and the run goes on.
+
+        `run.stop()` stops it, `run.wait()` or `await run` waits for its end.
+
+        Raises:
+            InvalidInputError: as `run` raises it.
+            AgentError: this agent is running already.
+        """
+        taken = threading.Event()
+        with ExitStack() as held:
+            run = self._new_run(prompt, sink, held)
+            self._begin(run, sink, show=show)
+
+            def go_on() -> None:
+                with suppress(Exception), held.pop_all():  # the run keeps its error: `wait` raises it
+                    taken.set()
+                    self._play(run)
+
+            context = contextvars.copy_context()
+            threading.Thread(target=context.run, args=(go_on,), name=f"memkernel-{run.id}", daemon=True).start()
+            taken.wait()
+        return run
+
+    def _new_run(self, prompt: str, sink: Sink | None, held: ExitStack) -> Run:
+        """A run that has this agent to itself, until `held` is left: it has ended then."""
+        from memkernel.agent import loop
+
+        if sink is not None and not callable(sink):
+            raise InvalidInputError("the sink cannot be called", hint="It is a function that takes an event.")
+        over = held.enter_context(self._alone())
+        run = Run(
+            checks.text("the prompt", prompt, hint="Say what the agent shall do."),
+            model=self.model,
+            scripted=self.scripted,
+            messages=checks.messages(self.messages),
+            changes=self._changes,
+            over=over,
+        )
+        held.callback(self._go_on_after, run)
+        held.enter_context(loop.ending(run))
+        return run
+
+    def _begin(self, run: Run, sink: Sink | None, *, show: bool) -> None:
+        self.last_run = run
+        if sink is not None:
+            run.subscribe(sink)
+        if show:
+            _show(run)
+
+    def _play(self, run: Run) -> None:
         from memkernel.agent import loop
 
         def saved(tool_use_id: str) -> bool:
             return bool(self._changes(run.id, tool_use_id))
 
-        if sink is not None and not callable(sink):
-            raise InvalidInputError("the sink cannot be called", hint="It is a function that takes an event.")
-        with self._alone():
-            run = self._new_run(checks.text("the prompt", prompt, hint="Say what the agent shall do."))
-            try:
-                with loop.ending(run):
-                    self.last_run = run
-                    if sink is not None:
-                        run.subscribe(sink)
-                    if show:
-                        _show(run)
-                    loop.play(run, replace(self._request, saved=saved))
-            finally:
-                self.messages = run.conversation
-        return run
+        if run.status == "running":
+            loop.play(run, replace(self._request, saved=saved))
 
-    def _new_run(self, prompt: str) -> Run:
-        messages = checks.messages(self.messages)
-        return Run(prompt, model=self.model, scripted=self.scripted, messages=messages, changes=self._changes)
+    def _go_on_after(self, run: Run) -> None:
+        self.messages = run.conversation
 
     def _changes(self, run_id: str, tool_use_id: str | None = None) -> Records[MemoryVersion]:
         if self._store is None:
@@ -152,13 +196,16 @@ class Agent:
         return Records(made, kind=MemoryVersion)
 
     @contextmanager
-    def _alone(self) -> Generator[None]:
+    def _alone(self) -> Generator[threading.Event]:
+        """No other run begins in the meantime; the event is set once one may."""
         if not self._running.acquire(blocking=False):
             raise AgentError("this agent is running already", hint="Wait for it, or make another agent.")
+        over = threading.Event()
         try:
-            yield
+            yield over
         finally:
             self._running.release()
+            over.set()
 
     def reset(self) -> None:
         """Forget the conversation; the memory stays."""

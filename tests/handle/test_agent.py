@@ -371,7 +371,8 @@ def test_a_run_that_cannot_be_shown_ends_as_an_error(store: mk.Store, monkeypatc
     def fail(_: Run) -> None:
         raise OSError("no display")
 
-    monkeypatch.setattr(present, "_presenters", {Run: fail})
+    monkeypatch.setattr(present, "_presenters", {})
+    present.register(Run, fail)
     agent = mk.Agent("scripted", store=store)
     with pytest.raises(OSError, match="no display"):
         agent.run("Hello")
@@ -401,7 +402,8 @@ def test_a_presenter_is_handed_the_run_before_its_first_event(store: mk.Store, m
     def follow(run: Run) -> None:
         run.subscribe(seen.append)
 
-    monkeypatch.setattr(present, "_presenters", {Run: follow})
+    monkeypatch.setattr(present, "_presenters", {})
+    present.register(Run, follow)
     out = io.StringIO()
     with redirect_stdout(out):
         mk.Agent("scripted", store=store).run("Hello")
