@@ -118,6 +118,30 @@ class GrepMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A memory in which all words of a search occur, in its content or its path.
+
+    `count` is how often they do in the content; `lines` are at most three of its lines with most of them, of a long
+    line the part around one.
+    """
+
+    path: str
+    memory_version_id: str
+    content_size_bytes: int
+    updated_at: datetime
+    count: int
+    lines: tuple[GrepMatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The best hits of a search, and in how many memories (`total`) all its words occur."""
+
+    hits: tuple[SearchHit, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class ServerStatus:
     """The server, memkernel's schema in it, and what that holds."""
 

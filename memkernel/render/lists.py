@@ -8,7 +8,7 @@ from functools import singledispatch
 from typing import Final, cast
 
 from memkernel import paths
-from memkernel.models import Actor, GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Pruned
+from memkernel.models import Actor, GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Pruned, SearchHit
 from memkernel.render.cells import Cell, code, moment, size
 from memkernel.render.tables import table_html, table_text
 
@@ -101,6 +101,16 @@ def _(record: Pruned) -> Mapping[str, object]:
 @row_of.register
 def _(record: GrepMatch) -> Mapping[str, object]:
     return {"path": code(record.path), "line": record.line, "text": Cell(record.text, is_code=True)}
+
+
+@row_of.register
+def _(record: SearchHit) -> Mapping[str, object]:
+    return {
+        "path": code(record.path),
+        "count": record.count,
+        "lines": Cell(" · ".join(f"{each.line}: {each.text.strip()}" for each in record.lines), is_code=True),
+        "updated": moment(record.updated_at),
+    }
 
 
 @row_of.register

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from psycopg import pq
+
+from memkernel import textsearch
 from memkernel.errors import MemoryNotFoundError, StoreNotFoundError
-from memkernel.models import Memory, MemoryPrefix, Page
-from memkernel.store import checks, memory_stores, pages, queries, rows
+from memkernel.models import GrepMatch, Memory, MemoryPrefix, Page, SearchHit, SearchResult
+from memkernel.store import checks, memory_stores, pages, queries, rows, search_queries
 from memkernel.store.connections import StoreConnection
 from memkernel.store.contact import Contact
 from memkernel.store.statements import Parameter, Statement
 
 _CHUNK: Final = 100
+_EXCERPTS: Final = 3
 
 
 class MemoryReading:
@@ -111,6 +115,36 @@ class MemoryReading:
 
         return self._contact.read(read)
 
+    def search(self, memory_store_id: str, query: str, path: str = "/", *, limit: int = 20) -> SearchResult:
+        """The memories in which all words of a query occur, in content or path, whatever their letters' case.
+
+        Those come first whose path holds most of the words, then those that hold them most often.
+
+        Args:
+            memory_store_id: the store.
+            query: words between spaces; what stands in double quotes is one word.
+            path: `/`, a memory, or a directory with or without its last slash.
+            limit: 1-100 hits.
+
+        Raises:
+            StoreNotFoundError: there is no such store.
+            InvalidInputError: no word, too many, or an illegal limit; InvalidPathError.
+        """
+        store_id, root = memory_stores.known(memory_store_id), checks.tree(path)
+        words, most = textsearch.words_of(checks.storable("query", query)), checks.limit(limit)
+
+        def read(connection: StoreConnection) -> SearchResult:
+            collation = search_queries.ASCII
+            if not query.isascii():
+                collation = rows.text(connection.run(search_queries.COLLATION).get_value(0, 0))
+            result = connection.run(search_queries.search(collation), store_id, root, words, most)
+            if not result.ntuples and memory_stores.missing(connection, store_id):
+                raise StoreNotFoundError(store_id)
+            total = rows.number(result.get_value(0, result.nfields - 1)) if result.ntuples else 0
+            return SearchResult(tuple(_hit(result, row, store_id, words) for row in range(result.ntuples)), total)
+
+        return self._contact.read(read)
+
     def list(
         self,
         memory_store_id: str,
@@ -157,6 +191,19 @@ class MemoryReading:
             return [item(result, row, store_id) for row in range(result.ntuples)]
 
         return pages.cut(self._contact.read(read), limit, bound_to, lambda item: [item.path])
+
+
+def _hit(result: pq.abc.PGresult, row: int, store_id: str, words: Sequence[str]) -> SearchHit:
+    memory = rows.memory_in_view(result, row, store_id)
+    lines = textsearch.excerpts(memory.content or "", words, _EXCERPTS)
+    return SearchHit(
+        memory.path,
+        memory.memory_version_id,
+        memory.content_size_bytes,
+        memory.updated_at,
+        rows.number(result.get_value(row, result.nfields - 2)),
+        tuple(GrepMatch(memory.path, number, line) for number, line in lines),
+    )
 
 
 def known(memory_id: object) -> str:
