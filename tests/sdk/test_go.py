@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.fix_server import MemoryServer
-from tests.sdk.suites import GO, GO_TEST, run_suite
+from tests.suites import GO, GO_TEST, run_suite
 
 pytestmark = pytest.mark.go
 

