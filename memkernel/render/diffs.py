@@ -8,7 +8,7 @@ from typing import Final
 from memkernel.render.cells import counted
 from memkernel.render.marks import html_cut, html_line, one_line, visible, visible_cut
 from memkernel.render.style import TEXT_LINES, first_lines, fitting, framed
-from memkernel.textdiff import Row, TextDiff
+from memkernel.textdiff import Fold, Row, TextDiff
 
 LINE_CHARACTERS: Final = 2_000
 HEAD_CHARACTERS: Final = 1_024
@@ -76,23 +76,19 @@ def summary(found: TextDiff) -> str:
 
 def _rows(found: TextDiff) -> Iterator[str]:
     for fold, hunk in zip(_folds(found), [*found.hunks, None], strict=True):
-        if fold:
-            yield f'<em class="fold">  ⋯ {counted(fold, "unchanged line")}\n</em>'
+        if fold.count:
+            yield f'<em class="fold">  ⋯ {counted(fold.count, "unchanged line")}\n</em>'
         yield from map(_row, hunk.rows() if hunk else ())
 
 
 def _row_count(found: TextDiff) -> int:
     """How many rows `_rows` has, without making them."""
-    return sum(map(bool, _folds(found))) + sum(hunk.old_count for hunk in found.hunks) + found.added
+    return sum(bool(fold.count) for fold in _folds(found)) + sum(hunk.old_count for hunk in found.hunks) + found.added
 
 
-def _folds(found: TextDiff) -> list[int]:
-    """How many equal lines lie before each hunk, and after the last one; nothing differs: no line is folded."""
-    if not found.hunks:
-        return [0]
-    starts = [hunk.old_start - bool(hunk.old_count) for hunk in found.hunks]
-    ends = [start + hunk.old_count for start, hunk in zip(starts, found.hunks, strict=True)]
-    return [start - end for start, end in zip([*starts, found.old_count], [0, *ends], strict=True)]
+def _folds(found: TextDiff) -> Sequence[Fold]:
+    """Where nothing differs no line is shown, and none folded."""
+    return found.folds if found.hunks else [Fold(1, 1, 0)]
 
 
 def _row(row: Row) -> str:

@@ -6,7 +6,7 @@ unified diff: `hunks`.
 
 from __future__ import annotations
 
-from memkernel.textdiff.hunks import Hunk, Line, Row, TextDiff, diff
+from memkernel.textdiff.hunks import Fold, Hunk, Line, Row, TextDiff, diff
 from memkernel.textdiff.words import Span
 
-__all__ = ["Hunk", "Line", "Row", "Span", "TextDiff", "diff"]
+__all__ = ["Fold", "Hunk", "Line", "Row", "Span", "TextDiff", "diff"]

@@ -78,6 +78,14 @@ class Hunk:
         yield from added
 
 
+class Fold(NamedTuple):
+    """`count` equal lines that no hunk shows; the numbers of the first one, 1-based."""
+
+    old_number: int
+    new_number: int
+    count: int
+
+
 @dataclass(frozen=True, slots=True)
 class TextDiff:
     """The difference of two texts. `places` counts the changes; `old_count`, `new_count` all lines.
@@ -92,6 +100,17 @@ class TextDiff:
     old_count: int
     new_count: int
     work: int
+
+    @property
+    def folds(self) -> tuple[Fold, ...]:
+        """What lies before each hunk and after the last one, so one more than hunks; some have no line."""
+        folds: list[Fold] = []
+        old, new = 1, 1
+        for hunk in self.hunks:
+            old_first, new_first = hunk.old_start + (not hunk.old_count), hunk.new_start + (not hunk.new_count)
+            folds.append(Fold(old, new, old_first - old))
+            old, new = old_first + hunk.old_count, new_first + hunk.new_count
+        return (*folds, Fold(old, new, self.old_count + 1 - old))
 
     def unified(self, old_name: str = "old", new_name: str = "new") -> str:
         """The unified diff, which `patch` and `git apply` accept; `""` where nothing differs."""
