@@ -76,14 +76,14 @@ def summary(found: TextDiff) -> str:
 
 def _rows(found: TextDiff) -> Iterator[str]:
     for fold, hunk in zip(_folds(found), [*found.hunks, None], strict=True):
-        if fold.count:
-            yield f'<em class="fold">  ⋯ {counted(fold.count, "unchanged line")}\n</em>'
+        if fold.length:
+            yield f'<em class="fold">  ⋯ {counted(fold.length, "unchanged line")}\n</em>'
         yield from map(_row, hunk.rows() if hunk else ())
 
 
 def _row_count(found: TextDiff) -> int:
     """How many rows `_rows` has, without making them."""
-    return sum(bool(fold.count) for fold in _folds(found)) + sum(hunk.old_count for hunk in found.hunks) + found.added
+    return sum(bool(fold.length) for fold in _folds(found)) + sum(hunk.old_count for hunk in found.hunks) + found.added
 
 
 def _folds(found: TextDiff) -> Sequence[Fold]:

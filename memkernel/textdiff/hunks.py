@@ -79,11 +79,11 @@ class Hunk:
 
 
 class Fold(NamedTuple):
-    """`count` equal lines that no hunk shows; the numbers of the first one, 1-based."""
+    """`length` equal lines that no hunk shows; the numbers of the first one, 1-based."""
 
     old_number: int
     new_number: int
-    count: int
+    length: int
 
 
 @dataclass(frozen=True, slots=True)

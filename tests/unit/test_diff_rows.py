@@ -220,9 +220,9 @@ def test_the_first_view_of_the_worst_texts_fits_into_the_state(name: str) -> Non
 @pytest.mark.parametrize("name", WORST)
 def test_no_line_becomes_more_elements_than_a_page_can_bear(name: str) -> None:
     for row in page_of(diff(*WORST[name])).rows:
-        for spans in row[3:] if row[0] == "~" else [[[0, row[-1]]]]:
-            texts = [text for _, text in spans]
-            pieces = sum(1 if isinstance(text, str) else len(text) for text in texts)
+        sides: list[list[Any]] = row[3:] if row[0] == "~" else [[[0, row[-1]]]]
+        for spans in sides:
+            pieces = sum(1 if isinstance(text, str) else len(text) for _, text in spans)
             assert pieces <= MOST_PIECES + 3
 
 

@@ -55,7 +55,7 @@ class RowPage(NamedTuple):
 
 def row_count(found: TextDiff) -> int:
     """How many rows the diff has."""
-    return sum(bool(fold.count) for fold in found.folds) + sum(len(hunk.lines) for hunk in found.hunks)
+    return sum(bool(fold.length) for fold in found.folds) + sum(len(hunk.lines) for hunk in found.hunks)
 
 
 def page_of(found: TextDiff, start: int = 0, room: Room = PAGE) -> RowPage:
@@ -81,19 +81,24 @@ def lines_page(lines: list[str], start: int, count: int) -> list[Marked]:
 
 def _items(found: TextDiff) -> Iterator[Fold | Line]:
     for fold, hunk in zip(found.folds, [*found.hunks, None], strict=True):
-        if fold.count:
+        if fold.length:
             yield fold
         yield from hunk.lines if hunk else ()
 
 
 def _fitting(item: Fold | Line, room: Room, left: int, *, first: bool) -> tuple[Row, int, bool]:
     """The row, its bytes, and whether it is shortened; the first one of a page more and more, until it fits."""
-    for most in room.line_characters if first else room.line_characters[:1]:
-        row, cut = _row(item, most)
-        size = len(json.dumps(row))
+    *longer, shortest = room.line_characters if first else room.line_characters[:1]
+    for most in longer:
+        row, size, cut = _sized(item, most)
         if size <= left:
-            break
-    return row, size, cut  # pyright: ignore[reportPossiblyUnbound]  # a room names one length or more
+            return row, size, cut
+    return _sized(item, shortest)
+
+
+def _sized(item: Fold | Line, most: int) -> tuple[Row, int, bool]:
+    row, cut = _row(item, most)
+    return row, len(json.dumps(row)), cut
 
 
 def _row(item: Fold | Line, most: int) -> tuple[Row, bool]:
