@@ -1,9 +1,21 @@
 // Builds src/index.js into ../static/widgets.js, one file with its style inside: node build.mjs [OUTFILE]
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
+import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
+
+/** A stylesheet is its text, without what only people read. */
+const stylesheets = {
+  name: "stylesheets",
+  setup({ onLoad }) {
+    onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { code } = await transform(await readFile(path, "utf8"), { loader: "css", minify: true });
+      return { contents: code, loader: "text" };
+    });
+  },
+};
 
 await build({
   absWorkingDir: here,
@@ -15,5 +27,5 @@ await build({
   minify: true,
   charset: "utf8",
   legalComments: "none",
-  loader: { ".css": "text" },
+  plugins: [stylesheets],
 });
