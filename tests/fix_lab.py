@@ -297,11 +297,12 @@ def chromium() -> Iterator[BrowserContext]:
 
     Not for the whole session: while playwright runs, its thread can run no other event loop.
     """
-    with sync_playwright() as playwright, _launch(playwright) as browser:
+    with sync_playwright() as playwright, launch(playwright) as browser:
         yield browser.new_context()
 
 
-def _launch(playwright: Playwright) -> Browser:
+def launch(playwright: Playwright) -> Browser:
+    """Debian's Chromium without a window, which can reach this machine only."""
     executable = shutil.which("chromium")
     assert executable, "no chromium (Debian: apt-get install chromium)"
     return playwright.chromium.launch(executable_path=executable, args=list(_CHROMIUM_OPTIONS))

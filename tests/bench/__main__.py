@@ -21,6 +21,7 @@ from tests.bench import (
     bench_store,
     bench_sync,
     bench_tool,
+    bench_widgets,
 )
 
 Result = dict[str, Any]
@@ -35,6 +36,7 @@ BENCHES: dict[str, Callable[[], list[Result]]] = {
     "sandbox": bench_sandbox.run,
     "client": bench_client.run,
     "serve": bench_serve.run,
+    "widgets": bench_widgets.run,
 }
 
 
@@ -47,11 +49,12 @@ def main(names: list[str]) -> None:
 
 
 def line(result: Result) -> str:
-    """One row: times in microseconds, medians; the ratio with a mark where the target is missed."""
-    ratio, target = result["ratio"], result["target"]
+    """One row: medians, times in microseconds; the ratio with a mark where the target is missed."""
+    ratio, target, unit = result["ratio"], result["target"], result.get("unit", "us")
     missed = target is not None and (ratio < target if result.get("at_least") else ratio > target)
+    ours, peer = (f"{result[name]:>9,.0f}{unit:2}" for name in ("ours_us", "peer_us"))
     return (
-        f"{result['id']:5} {result['work'][:58]:58} {result['ours_us']:>9,.0f}us {result['peer_us']:>9,.0f}us "
+        f"{result['id']:5} {result['work'][:58]:58} {ours} {peer} "
         f"{ratio:>7.3f} {target if target is not None else '':>7} {'!' if missed else ' '} {result['peer']}"
     )
 
