@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from memkernel import present, render
 from memkernel.errors import InvalidInputError
 from memkernel.models import MemoryVersion
 from memkernel.textdiff import TextDiff, diff
+
+if TYPE_CHECKING:
+    from memkernel.handle.reading import StoreReading
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -15,23 +19,28 @@ class Diff:
     """Two versions of a memory and the difference of their texts.
 
     `old` is None where there was nothing before. A deleted version has no text: all its lines are gone.
-    `text_diff` is None where one of them is redacted: its text is not known any more.
+    `text_diff` is None where one of them is redacted: its text is not known any more. `store` is where they are
+    from, so that a view can step to other versions; None is a diff of two records alone.
     """
 
     path: str
     old: MemoryVersion | None
     new: MemoryVersion | None
     text_diff: TextDiff | None
+    store: StoreReading | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, path: str, old: MemoryVersion | None, new: MemoryVersion | None) -> Diff:
+    def of(
+        cls, path: str, old: MemoryVersion | None, new: MemoryVersion | None, store: StoreReading | None = None
+    ) -> Diff:
         """Compare two versions that came with their contents.
 
         Raises:
             InvalidInputError: one came without (view="basic").
         """
-        old_text, new_text = _text(old), _text(new)
-        return cls(path, old, new, None if old_text is None or new_text is None else diff(old_text, new_text))
+        old_text, new_text = version_text(old), version_text(new)
+        found = None if old_text is None or new_text is None else diff(old_text, new_text)
+        return cls(path, old, new, found, store)
 
     @property
     def added(self) -> int:
@@ -48,9 +57,13 @@ class Diff:
         """The unified diff, exactly as `patch` and `git apply` want it."""
         return self.text_diff.unified(*self._names) if self.text_diff else ""
 
-    def show(self) -> None:
-        """Show it: interactively where the notebook can, as text elsewhere."""
-        present.show(self)
+    def show(self) -> object:
+        """Show it: interactively where the notebook can, as text elsewhere.
+
+        Returns:
+            The widget, which tells what the person does (`on_event`); None where there is none.
+        """
+        return present.show(self)
 
     def __str__(self) -> str:
         """The whole unified diff, with marks for what cannot be seen; `patch` is exact."""
@@ -70,12 +83,7 @@ class Diff:
 
     @property
     def _names(self) -> tuple[str, str]:
-        return self._name(self.old), self._name(self.new)
-
-    def _name(self, version: MemoryVersion | None) -> str:
-        if version is None:
-            return "/dev/null"
-        return f"{version.path or self.path}@{version.ordinal}"
+        return version_name(self.old, self.path), version_name(self.new, self.path)
 
     @property
     def _change(self) -> str:
@@ -84,14 +92,23 @@ class Diff:
     @property
     def _notes(self) -> list[str]:
         """Why a text is missing, and a rename, which the texts do not show."""
-        notes = [_reason(version) for version in (self.old, self.new) if version]
+        notes = [absence(version) for version in (self.old, self.new) if version]
         if self.old and self.new and self.old.path and self.new.path and self.old.path != self.new.path:
             notes.append(f"renamed: {self.old.path} → {self.new.path}")
         return [note for note in notes if note]
 
 
-def _text(version: MemoryVersion | None) -> str | None:
-    """The version's text; None once redacted."""
+def version_name(version: MemoryVersion | None, path: str) -> str:
+    """The version's name in a patch: `/a.md@3`; `path` is where its memory is, once it is redacted."""
+    return "/dev/null" if version is None else f"{version.path or path}@{version.ordinal}"
+
+
+def version_text(version: MemoryVersion | None) -> str | None:
+    """The version's text; None once redacted.
+
+    Raises:
+        InvalidInputError: it came without its content.
+    """
     if version is None or version.operation == "deleted":
         return ""
     if version.redacted_at is None and version.content is None:
@@ -99,9 +116,11 @@ def _text(version: MemoryVersion | None) -> str | None:
     return version.content
 
 
-def _reason(version: MemoryVersion) -> str:
+def absence(version: MemoryVersion) -> str:
+    """Why the version has no text; `""` where it has one."""
     if version.redacted_at:
-        return f"@{version.ordinal}: {render.redaction(version)}; its text is gone"
+        gone = "its text is gone, but notebooks saved earlier keep what they showed"
+        return f"@{version.ordinal}: {render.redaction(version)}; {gone}"
     if version.operation == "deleted":
         by = f" by {version.created_by}" if version.created_by else ""
         return f"@{version.ordinal}: deleted{by} {render.moment_text(version.created_at)}"

@@ -18,6 +18,8 @@ from memkernel.models.cells import ReportLine as ReportLine
 from memkernel.models.cells import StoreReport as StoreReport
 from memkernel.models.cells import SyncConflict as SyncConflict
 from memkernel.models.cells import SyncReport as SyncReport
+from memkernel.models.lineages import Holder as Holder
+from memkernel.models.lineages import Lineage as Lineage
 from memkernel.models.records import ABSENT as ABSENT
 from memkernel.models.records import Absent as Absent
 from memkernel.models.records import Actor as Actor

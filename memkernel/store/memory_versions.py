@@ -18,17 +18,18 @@ from memkernel.models import Absent, Actor, Cause, Limits, Memory, MemoryVersion
 from memkernel.store import checks, memory_stores, pages, prune_queries, queries, rows
 from memkernel.store.connections import StoreConnection
 from memkernel.store.contact import Contact
+from memkernel.store.lineages import LineageReading
 from memkernel.store.memories import saved_memory
 from memkernel.store.statements import Parameter, Statement
 
 _OPERATIONS: Final = ("created", "modified", "deleted")
 
 
-class MemoryVersions:
+class MemoryVersions(LineageReading):
     """The versions of the memories of the stores of a database."""
 
     def __init__(self, contact: Contact, limits: Limits) -> None:
-        self._contact = contact
+        super().__init__(contact)
         self._limits = limits
 
     def retrieve(self, memory_version_id: str, *, memory_store_id: str, view: str = "full") -> MemoryVersion:

@@ -87,7 +87,8 @@ def test_a_deletion_shows_what_went_and_who_did_it() -> None:
 @pytest.mark.parametrize(("old", "new"), [(REDACTED, SECOND), (SECOND, REDACTED), (None, REDACTED)])
 def test_a_redacted_version_shows_its_reason_in_place_of_a_text(old: MemoryVersion | None, new: MemoryVersion) -> None:
     found = Diff.of("/a.md", old, new)
-    reason = "@4: redacted by user_ann 2026-11-30 09:21; its text is gone"
+    gone = "its text is gone, but notebooks saved earlier keep what they showed"
+    reason = f"@4: redacted by user_ann 2026-11-30 09:21; {gone}"
     assert found.text_diff is None
     assert str(found) == reason
     assert reason in bundle(found)["text/html"]
