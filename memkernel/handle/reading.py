@@ -171,8 +171,8 @@ class StoreReading:
         """
         newer = self.version(path, "head" if new is None else new)
         if old is not None:
-            return Diff.of(path, self.version(path, old), newer)
-        return Diff.of(path, self._before(newer), newer)
+            return Diff.of(path, self.version(path, old), newer, self)
+        return Diff.of(path, self._before(newer), newer, self)
 
     def _before(self, version: MemoryVersion) -> MemoryVersion | None:
         if version.ordinal == 1:
