@@ -11,7 +11,7 @@ from memkernel.handle.diff import Diff
 from memkernel.handle.finding import Expression, near, without_last_slash
 from memkernel.handle.records import Records
 from memkernel.handle.versions import VersionSpec, find_version
-from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Page
+from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Page, SearchHit
 from memkernel.render import html_of, text_of
 
 if TYPE_CHECKING:
@@ -120,6 +120,23 @@ class StoreReading:
         # PostgreSQL leaves out the memories that cannot match, where plain text is looked for.
         contents = self._memories.contents(self.id, without_last_slash(path), containing=searched.plain)
         return Records(searched.matches(contents), kind=GrepMatch)
+
+    def search(self, query: str, path: str = "/", *, limit: int = 20) -> Records[SearchHit]:
+        """The memories in which all words of a query occur, in content or path, whatever their letters' case.
+
+        Those come first whose path holds most of the words, then those that hold them most often. `grep` looks for
+        lines that an expression matches.
+
+        Args:
+            query: words between spaces; what stands in double quotes is one word.
+            path: search only at or below this path.
+            limit: 1-100 memories; the list's `total` tells of the others.
+
+        Raises:
+            InvalidInputError: no word, or more than 16.
+        """
+        found = self._memories.search(self.id, query, path, limit=limit)
+        return Records(found.hits, kind=SearchHit, total=found.total)
 
     # -- history -----------------------------------------------------------------------------------
 

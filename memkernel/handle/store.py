@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from memkernel.cluster import home_directory
 from memkernel.errors import InvalidInputError, MemoryNotFoundError
+from memkernel.handle.browse import Browse
 from memkernel.handle.finding import without_last_slash
 from memkernel.handle.reading import StoreReading
 from memkernel.handle.versions import VersionSpec
@@ -132,6 +133,18 @@ class Store(StoreReading):
         return redacted
 
     # -- the store itself --------------------------------------------------------------------------
+
+    def browse(self, prefix: str = "/", *, readonly: bool = False) -> Browse:
+        """The store to look at: a table in a terminal; in a notebook its memories, their history and their texts.
+
+        Args:
+            prefix: a directory, with or without its last slash, or the memory that is looked at first.
+            readonly: nothing is to be changed from there.
+
+        Raises:
+            MemoryNotFoundError: nothing is at or below the path.
+        """
+        return Browse(self.connection, self, prefix, readonly=readonly)
 
     def archive(self) -> None:
         """Make the store read-only, for ever."""

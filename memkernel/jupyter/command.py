@@ -82,7 +82,7 @@ class Magic:
         name, _, rest = line.strip().partition(" ")
         if is_cell and self.cell is not None and name not in self.commands:
             return self.cell, line
-        return self.find(name or self.bare), rest
+        return (self.find(self.bare), line) if name.startswith("-") else (self.find(name or self.bare), rest)
 
     def find(self, name: str) -> Command:
         """The command of this name.

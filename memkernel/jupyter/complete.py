@@ -83,6 +83,7 @@ class Completer:
             "VALUE": _setting_values,
             "VAR": self._variables,
             "SANDBOX": lambda _: sorted(set(self._notebook.sandboxes.names)),
+            "%memory browse STORE": lambda typing: [*self._stores(), *self._addresses(typing)],
             "%sandbox changes PATH": lambda _: self._rejected(),
             "%sandbox resolve PATH": lambda _: self._rejected(),
         }

@@ -165,6 +165,42 @@ def test_ls_of_nothing_is_an_error_except_at_the_root(notes: mk.Store) -> None:
         notes.ls("/nowhere/")
 
 
+def test_search_finds_memories_by_words_and_tells_of_the_others(notes: mk.Store) -> None:
+    notes.write("/retry/policy.md", "Wait.")
+    notes.write("/http.md", "Retry, says the policy.\nRetry!")
+    found = notes.search("RETRY policy")
+    assert [(hit.path, hit.count) for hit in found] == [("/retry/policy.md", 0), ("/http.md", 3)]
+    assert "1: Retry, says the policy. · 2: Retry!" in repr(found)
+    assert notes.search("retry", limit=1).total == 2
+    assert list(found.df()["path"]) == ["/retry/policy.md", "/http.md"]
+    assert [hit.path for hit in notes.search("retry", "/retry/")] == ["/retry/policy.md"]
+    with pytest.raises(errors.InvalidInputError):
+        notes.search("")
+
+
+def test_browse_is_a_table_of_what_is_below_the_prefix(notes: mk.Store) -> None:
+    assert "%%memory put" in repr(notes.browse())
+    notes.write("/a.md", "A")
+    notes.write("/d/b.md", "B")
+    everything, below, one = notes.browse(), notes.browse("/d"), notes.browse("/a.md")
+    assert [(each.prefix, each.selected, len(each)) for each in (everything, below, one)] == [
+        ("/", "", 2),
+        ("/d/", "", 1),
+        ("/", "/a.md", 2),
+    ]
+    assert repr(everything) == repr(notes.ls("/", depth=0))
+    assert list(everything.df()["path"]) == ["/a.md", "/d/b.md"]
+    assert "<table>" in everything._repr_mimebundle_()["text/html"]  # pyright: ignore[reportPrivateUsage]  # IPython's
+    with pytest.raises(errors.MemoryNotFoundError):
+        notes.browse("/nothing")
+
+
+def test_browse_without_a_presenter_prints_the_table(notes: mk.Store, capsys: pytest.CaptureFixture[str]) -> None:
+    notes.write("/a.md", "A")
+    assert notes.browse().show() is None
+    assert "/a.md" in capsys.readouterr().out
+
+
 def test_grep_finds_lines_in_path_order(notes: mk.Store) -> None:
     notes.write("/b.md", "one\nSI units\n")
     notes.write("/a.md", "si\nSI\n")

@@ -22,10 +22,51 @@ def notes(shell: Shell, somebody_else: mk.Connection) -> mk.Store:
 # -- stores ----------------------------------------------------------------------------------------
 
 
-def test_a_bare_memory_is_the_stores(shell: Shell) -> None:
+def test_the_stores_are_listed_newest_first(shell: Shell) -> None:
     shell.run('%memory create Handbook --description "House rules"')
-    assert [store.name for store in shell.run("%memory")] == ["Handbook", "Team notes"]
+    assert [store.name for store in shell.run("%memory stores")] == ["Handbook", "Team notes"]
     assert [store.description for store in shell.run("%memory stores -n 1")] == ["House rules"]
+
+
+def test_a_bare_memory_is_the_store_in_use(shell: Shell) -> None:
+    shell.run("%%memory put /a.md\nA\n")
+    shell.run("%%memory put /d/b.md\nB\n")
+    assert [memory.path for memory in shell.run("x = %memory") or shell.value("x")] == ["/a.md", "/d/b.md"]
+    assert repr(shell.value("x")).splitlines()[0].split() == ["path", "size", "updated"]
+    assert list(shell.run("%memory --df")["path"]) == ["/a.md", "/d/b.md"]
+    assert shell.run("%memory -q -o kept") is None
+    assert len(shell.value("kept")) == 2
+
+
+def test_browse_takes_a_store_a_path_or_both(shell: Shell) -> None:
+    shell.run("%%memory put /a.md\nA\n")
+    shell.run("%memory create Handbook")
+    shell.run("%%memory put handbook:/rules/b.md\nB\n")
+    for line in ("handbook", "handbook /rules", "handbook:/rules", "handbook:/rules/", "handbook:/rules/b.md"):
+        assert [memory.path for memory in shell.run(f"%memory browse {line}")] == ["/rules/b.md"]
+    assert shell.run("%memory browse handbook:/rules").prefix == "/rules/"
+    assert shell.run("%memory browse /a.md").selected == "/a.md"
+    with pytest.raises(errors.MemoryNotFoundError):
+        shell.run("%memory browse /rules")
+
+
+def test_without_a_store_in_use_a_bare_memory_is_the_stores(
+    bare_shell: Shell, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMKERNEL_DSN", dsn)
+    bare_shell.run("%load_ext memkernel")
+    bare_shell.run("%memory create Notes")
+    assert [store.name for store in bare_shell.run("%memory")] == ["Notes"]
+    assert list(bare_shell.run("%memory browse --df")["name"]) == ["Notes"]
+
+
+def test_search_finds_words_in_contents_and_paths(shell: Shell) -> None:
+    shell.run("%%memory put /units.md\nSI\n")
+    shell.run("%%memory put /a.md\nall units are SI units\n")
+    assert [hit.path for hit in shell.run("%memory search units")] == ["/units.md", "/a.md"]
+    assert [hit.path for hit in shell.run('%memory search "UNITS are" /a.md -n 5')] == ["/a.md"]
+    first = shell.run("%memory search units -n 1")
+    assert (len(first), "1 of 2 shown" in repr(first)) == (1, True)
 
 
 def test_a_store_is_created_once_by_name(shell: Shell) -> None:
@@ -92,8 +133,9 @@ def test_without_any_store_the_way_to_one_is_told(
 ) -> None:
     monkeypatch.setenv("MEMKERNEL_DSN", dsn)
     bare_shell.run("%load_ext memkernel")
-    assert bare_shell.run("%memory") == []
+    assert bare_shell.run("%memory stores") == []
     assert "`%memory use NAME --create` makes one" in capsys.readouterr().out
+    assert "`%memory use NAME --create` makes one" in repr(bare_shell.run("%memory"))
 
 
 def test_a_connection_that_fails_leaves_the_old_one(shell: Shell) -> None:
@@ -447,7 +489,7 @@ def test_results_go_to_variables_and_quiet_shows_nothing(shell: Shell) -> None:
 def test_a_body_where_none_belongs_is_an_error(shell: Shell) -> None:
     with pytest.raises(UsageError, match="ls takes no cell body"):
         shell.run("%%memory ls /\nbody\n")
-    with pytest.raises(UsageError, match="stores takes no cell body"):
+    with pytest.raises(UsageError, match="browse takes no cell body"):
         shell.run("%%memory\nbody\n")
 
 

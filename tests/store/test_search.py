@@ -7,21 +7,24 @@ from collections.abc import Callable
 import pytest
 
 from memkernel.errors import InvalidInputError, InvalidPathError, StoreNotFoundError
-from memkernel.models import Memory, MemoryStore
+from memkernel.models import Memory, MemoryStore, SearchResult
 from memkernel.store import Database
 from tests.store.people import ANN
 
 Write = Callable[..., Memory]
+Search = Callable[..., SearchResult]
 
 
 @pytest.fixture
-def found(database: Database, store: MemoryStore) -> Callable[..., list[str]]:
+def search(database: Database, store: MemoryStore) -> Search:
+    """Search the test's store."""
+    return lambda *args, **options: database.memories.search(store.id, *args, **options)
+
+
+@pytest.fixture
+def found(search: Search) -> Callable[..., list[str]]:
     """The paths that a search finds, best first."""
-
-    def found(query: str, path: str = "/") -> list[str]:
-        return [hit.path for hit in database.memories.search(store.id, query, path).hits]
-
-    return found
+    return lambda *args: [hit.path for hit in search(*args).hits]
 
 
 def test_all_words_must_occur_in_content_or_path_in_any_case(write: Write, found: Callable[..., list[str]]) -> None:
@@ -72,11 +75,9 @@ def test_every_sign_means_itself(write: Write, found: Callable[..., list[str]], 
         ("a\0b \\134 end", r"\134", "a\0b \\134 end"),
     ],
 )
-def test_contents_with_nul_are_found(
-    database: Database, store: MemoryStore, write: Write, content: str, query: str, line: str
-) -> None:
+def test_contents_with_nul_are_found(search: Search, write: Write, content: str, query: str, line: str) -> None:
     write("/a.md", content)
-    (hit,) = database.memories.search(store.id, query).hits
+    (hit,) = search(query).hits
     assert hit.count == 1
     assert [each.text for each in hit.lines] == [line]
 
@@ -108,10 +109,10 @@ def test_other_stores_are_not_searched(database: Database, write: Write, found: 
     assert found("needle") == []
 
 
-def test_what_a_hit_tells(database: Database, store: MemoryStore, write: Write) -> None:
+def test_what_a_hit_tells(search: Search, write: Write) -> None:
     text = "\n".join([*(f"line {n} with red" for n in range(1, 6)), "Red and GREEN", "green", ""])
     memory = write("/a.md", text)
-    (hit,) = database.memories.search(store.id, "red green").hits
+    (hit,) = search("red green").hits
     assert (hit.path, hit.memory_version_id, hit.count) == ("/a.md", memory.memory_version_id, 8)
     assert (hit.content_size_bytes, hit.updated_at) == (len(text), memory.updated_at)
     assert [(each.line, each.text) for each in hit.lines] == [
@@ -121,9 +122,9 @@ def test_what_a_hit_tells(database: Database, store: MemoryStore, write: Write) 
     ]
 
 
-def test_of_a_long_line_the_part_around_the_word_is_told(database: Database, store: MemoryStore, write: Write) -> None:
+def test_of_a_long_line_the_part_around_the_word_is_told(search: Search, write: Write) -> None:
     write("/a.md", "x" * 60_000 + " needle " + "y" * 40_000)
-    (hit,) = database.memories.search(store.id, "needle").hits
+    (hit,) = search("needle").hits
     (line,) = hit.lines
     assert len(line.text) == 202
     assert "x needle y" in line.text
@@ -131,25 +132,25 @@ def test_of_a_long_line_the_part_around_the_word_is_told(database: Database, sto
     assert line.text.endswith("y…")
 
 
-def test_a_word_of_the_path_alone_has_no_lines(database: Database, store: MemoryStore, write: Write) -> None:
+def test_a_word_of_the_path_alone_has_no_lines(search: Search, write: Write) -> None:
     write("/needle.md", "")
-    (hit,) = database.memories.search(store.id, "needle").hits
+    (hit,) = search("needle").hits
     assert (hit.count, hit.lines) == (0, ())
 
 
-def test_the_limit_cuts_the_hits_and_the_total_stays(database: Database, store: MemoryStore, write: Write) -> None:
+def test_the_limit_cuts_the_hits_and_the_total_stays(search: Search, write: Write) -> None:
     for number in range(30):
         write(f"/{number:02}.md", "needle")
-    result = database.memories.search(store.id, "needle", limit=7)
+    result = search("needle", limit=7)
     assert [hit.path for hit in result.hits] == [f"/{number:02}.md" for number in range(7)]
     assert result.total == 30
-    assert database.memories.search(store.id, "nothing").total == 0
+    assert search("nothing").total == 0
 
 
 @pytest.mark.parametrize("query", ["", "  ", '""', '" "', "a\0b", "a\udc80", " ".join(map(str, range(17))), 7])
-def test_a_query_that_cannot_be_searched_for_is_refused(database: Database, store: MemoryStore, query: str) -> None:
+def test_a_query_that_cannot_be_searched_for_is_refused(search: Search, query: str) -> None:
     with pytest.raises(InvalidInputError):
-        database.memories.search(store.id, query)
+        search(query)
 
 
 def test_bad_places_are_refused(database: Database, store: MemoryStore) -> None:

@@ -1,16 +1,38 @@
-"""What a store holds: ls, tree, cat, grep."""
+"""What a store holds: browse, ls, tree, cat, search, grep."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from typing import Final
 
+from memkernel.handle.browse import Browse
 from memkernel.handle.records import Records
-from memkernel.jupyter.arguments import Parser, gives_result, takes_limit, takes_path, takes_store
+from memkernel.jupyter.arguments import Parser, gives_result, parse_address, takes_limit, takes_path, takes_store
 from memkernel.jupyter.command import Command
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.tree import Tree
-from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryVersion
+from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryVersion, SearchHit
+
+_HITS: Final = 20
+
+
+def _declare_browse(parser: Parser) -> None:
+    parser.add_argument(
+        "store", metavar="STORE", nargs="?", help="a store's id, name or slug, or a PATH; default: the one in use"
+    )
+    takes_path(parser, optional=True, help="a directory, or the memory to look at first")
+    gives_result(parser, rows=True)
+
+
+def browse(notebook: Notebook, args: Namespace, body: str | None) -> Browse:
+    """The store in use to look at; where none is, the stores to choose from."""
+    ref, path = args.store, args.path
+    if path is None and ref is not None and (ref.startswith("/") or parse_address(ref).store is not None):
+        place = notebook.place_now(ref, args=Namespace(store=None))
+        return place.store.browse(place.path)
+    if ref is None and notebook.store_in_use is None:
+        return Browse(notebook.connection)
+    return notebook.store(ref).browse(path or "/")
 
 
 def _declare_ls(parser: Parser) -> None:
@@ -55,6 +77,20 @@ def cat(notebook: Notebook, args: Namespace, body: str | None) -> Memory | Memor
     return memory
 
 
+def _declare_search(parser: Parser) -> None:
+    parser.add_argument("query", metavar="WORDS", help="words that all have to occur, in one pair of quotes")
+    takes_path(parser, optional=True, default="/", help="search only at or below this path")
+    takes_store(parser)
+    takes_limit(parser, "memories")
+    gives_result(parser, rows=True)
+
+
+def search(notebook: Notebook, args: Namespace, body: str | None) -> Records[SearchHit]:
+    """The memories that hold the words, best first."""
+    place = notebook.place_now(args.path, args)
+    return place.store.search(args.query, place.path, limit=args.limit or _HITS)
+
+
 def _declare_grep(parser: Parser) -> None:
     parser.add_argument("pattern", metavar="PATTERN", help="a regular expression (Python's re)")
     takes_path(parser, optional=True, default="/", help="search only at or below this path")
@@ -71,6 +107,13 @@ def grep(notebook: Notebook, args: Namespace, body: str | None) -> Records[GrepM
 
 
 COMMANDS: Final = (
+    Command(
+        "browse",
+        "Look through a store: memories, texts, history.",
+        _declare_browse,
+        browse,
+        ("%memory", "%memory browse team-notes", "%memory browse handbook:/rules"),
+    ),
     Command("ls", "List memories and directories.", _declare_ls, ls, ("%memory ls /", "%memory ls handbook:/rules -r")),
     Command("tree", "Draw everything below a path.", _declare_tree, tree, ("%memory tree", "%memory tree /projects")),
     Command(
@@ -79,6 +122,13 @@ COMMANDS: Final = (
         _declare_cat,
         cat,
         ("%memory cat /units.md", "%memory cat /units.md@-1"),
+    ),
+    Command(
+        "search",
+        "Search contents and paths for words, best first.",
+        _declare_search,
+        search,
+        ("%memory search retry", '%memory search "retry policy" /projects -n 5'),
     ),
     Command(
         "grep",

@@ -54,7 +54,7 @@ MEMORY: Final = Magic(
         for group in (stores, reading, writing, history, query, serve, configuring)
         for command in group.COMMANDS
     ),
-    bare="stores",
+    bare="browse",
     other_words={
         "cp": "put",
         "delete": "rm",
@@ -67,7 +67,6 @@ MEMORY: Final = Magic(
         "query": "sql",
         "read": "cat",
         "rename": "mv",
-        "search": "grep",
         "show": "cat",
         "undo": "restore",
         "write": "put",

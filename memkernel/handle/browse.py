@@ -1,0 +1,84 @@
+"""`Browse`: a store, or all stores, to look at: a table in a terminal, the StoreBrowser in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memkernel import present
+from memkernel.handle.records import Records
+from memkernel.models import Memory, MemoryPrefix, MemoryStore
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from memkernel.handle.connection import Connection
+    from memkernel.handle.store import Store
+
+_NO_STORE = "There is no memory store yet: `%memory use NAME --create` makes one."
+_NO_MEMORY = "There is no memory yet: `%%memory put PATH` writes one."
+
+
+class Browse:
+    """What is looked at, with its records as of now: those of a store's memories, or the stores.
+
+    Attributes:
+        connection: the database.
+        store: the store; None where one is still to be chosen.
+        prefix: the directory of it that is looked at.
+        selected: the path of the memory that is looked at first; `""` for none.
+        readonly: nothing is to be changed from there.
+        records: the memories below the prefix without contents, or the stores.
+    """
+
+    def __init__(
+        self, connection: Connection, store: Store | None = None, path: str = "/", *, readonly: bool = False
+    ) -> None:
+        """Look at a path of a store, or at all stores.
+
+        Raises:
+            MemoryNotFoundError: nothing is at or below the path.
+        """
+        self.connection = connection
+        self.store = store
+        self.readonly = readonly
+        self.records: Records[MemoryStore] | Records[Memory | MemoryPrefix]
+        self.prefix, self.selected = path, ""
+        if store is None:
+            found = connection.stores()
+            self.records = Records(found, kind=MemoryStore, empty=_NO_STORE)
+            return
+        below = store.ls(path, depth=0)
+        if [each.path for each in below] == [path]:
+            self.prefix, self.selected = "/", path
+            below = store.ls("/", depth=0)
+        elif not path.endswith("/"):
+            self.prefix = f"{path}/"
+        self.records = Records(below, kind=Memory, empty=_NO_MEMORY)
+
+    def show(self) -> object:
+        """Show it: interactively where the notebook can, as text elsewhere.
+
+        Returns:
+            The widget, None where there is none.
+        """
+        return present.show(self)
+
+    def df(self) -> pd.DataFrame:
+        """A DataFrame with a row a memory, or a store."""
+        return self.records.df()
+
+    def __iter__(self) -> Iterator[MemoryStore | Memory | MemoryPrefix]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __repr__(self) -> str:
+        return repr(self.records)
+
+    def _repr_html_(self) -> str:
+        return self.records._repr_html_()  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
