@@ -2,7 +2,7 @@
  * An element. Children are nodes or plain text, never HTML: nothing that is stored can become markup.
  *
  * @param {string} tag
- * @param {Object<string, *>} props attributes; `class`, `on…` (listeners); true is an empty attribute, false and null none
+ * @param {Object<string, *>} props attributes, and listeners by `on…`; true is an empty attribute, false and null none
  * @param {...(Node|string|null)} children
  * @returns {HTMLElement}
  */
@@ -33,7 +33,11 @@ export function replace(element, ...children) {
  */
 export function text(marked) {
   if (typeof marked === "string") return [marked];
-  return marked.map((piece) => (typeof piece === "string" ? piece : h("b", { class: "mk-mark", title: piece[1] }, piece[0])));
+  return marked.map((piece) => (typeof piece === "string" ? piece : mark(piece)));
+}
+
+function mark([shown, title]) {
+  return h("b", { class: "mk-mark", title }, shown);
 }
 
 /** The same without elements, for attributes and announcements. */

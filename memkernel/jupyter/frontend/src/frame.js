@@ -48,7 +48,11 @@ export function openFrame({ model, el }) {
     on: (name, fn) => listen(`change:${name}`, fn),
     /** Be told what Python says: `{event, …}`. */
     onEvent: (fn) => listen("msg:custom", (message) => message?.event && fn(message)),
-    onClose: (fn) => closing.push(fn),
+    /** Be told at the end; gives the way not to be. */
+    onClose(fn) {
+      closing.push(fn);
+      return () => closing.splice(0, Infinity, ...closing.filter((each) => each !== fn));
+    },
     say(words) {
       live.textContent = words;
     },
@@ -60,7 +64,8 @@ export function openFrame({ model, el }) {
     /** A label in words is the button's name, and the title says more; a mere sign is named by its title. */
     button(label, title, action, props = {}) {
       const name = /\p{L}{2}/u.test(label) ? null : title;
-      return h("button", { type: "button", class: "mk-button", title, "aria-label": name, onclick: action, ...props }, label);
+      const all = { type: "button", class: "mk-button", title, "aria-label": name, onclick: action, ...props };
+      return h("button", all, label);
     },
     close() {
       for (const fn of closing.splice(0)) fn();

@@ -3,12 +3,17 @@ import { h, replace } from "./dom.js";
 const TYPING = "input:not([type=range]):not([type=checkbox]):not([type=radio]), textarea, select";
 
 /**
+ * Keys by `KeyboardEvent.key`, with `Ctrl+` or `Shift+` before it: what it does, and the doing.
+ *
+ * @typedef {Object<string, [string, (event: KeyboardEvent) => void]>} Keys
+ */
+
+/**
  * The keys of a view and of what stands inside of it, and the list of them all that `?` shows.
  *
  * @param {HTMLElement} root
- * @returns {(table: Object<string, [string, (event: KeyboardEvent) => void]>, within?: HTMLElement) => () => void} takes
- *   a table by `KeyboardEvent.key`, with `Ctrl+` or `Shift+` before it: what it does, and the doing. The keys work while
- *   the focus is within the element, an inner one's before an outer one's; they end with the function that it gives.
+ * @returns {(table: Keys, within?: HTMLElement) => () => void} takes keys that work while the focus is within the
+ *   element, an inner one's before an outer one's; what it gives ends them
  */
 export function keyboard(root) {
   const tables = new Map();

@@ -10,7 +10,8 @@ import { counted } from "../format.js";
  */
 export function question(frame, place, { label, danger = false }) {
   const before = frame.root.getRootNode().activeElement;
-  const box = h("div", { class: danger ? "mk-dialog mk-ask" : "mk-dialog", role: "alertdialog", "aria-label": label, onkeydown: leave });
+  const kind = danger ? "mk-dialog mk-ask" : "mk-dialog";
+  const box = h("div", { class: kind, role: "alertdialog", "aria-label": label, onkeydown: leave });
   replace(place, box);
 
   function close() {
@@ -28,7 +29,7 @@ export function question(frame, place, { label, danger = false }) {
     close,
     fill(...children) {
       replace(box, ...children, frame.button("Cancel", "Leave all as it is (Escape)", close));
-      box.querySelector("input, button").focus();
+      box.querySelector(".mk-typed, button").focus();
     },
   };
 }
@@ -37,34 +38,38 @@ export function question(frame, place, { label, danger = false }) {
  * Write an older text as a new version. Where the head has moved since it was shown, this is said and asked once more.
  *
  * @param {HTMLElement} place
- * @param {{version: object, path: string, head: string, done: (row: Array) => void}} what `head`: the newest id shown
+ * @param {{version: object, path: *, target?: string, head: string, done: (row: Array) => void}} what `path` is marked;
+ *   `target`: another path to write to; `head`: the id of the newest version that is shown
  */
-export function askRestore(frame, place, { version, path, head, done }) {
-  const asked = question(frame, place, { label: `Restore @${version.ordinal}` });
+export function askRestore(frame, place, { version, path, target = null, head, done }) {
+  const { id, ordinal } = version;
+  const asked = question(frame, place, { label: `Restore @${ordinal}` });
 
   function ask(sentence, seen) {
     const restore = () =>
       frame.attempt("Restore", async () => {
-        const answer = await frame.call("restore", { version: version.id, path, head: seen });
+        const answer = await frame.call("restore", { version: id, path: target, head: seen });
         if (answer.moved) return moved(answer.moved);
         asked.close();
         return done(answer.version);
       });
-    asked.fill(h("span", {}, ...sentence), frame.button("Restore", `Write the text of @${version.ordinal} again`, restore));
+    asked.fill(h("span", {}, ...sentence), frame.button("Restore", `Write the text of @${ordinal} again`, restore));
   }
 
-  function moved([id, ordinal, operation]) {
-    ask([`Meanwhile there is @${ordinal} (${operation}). Write the text of @${version.ordinal} as a new version all the same?`], id);
+  function moved([newest, number, operation]) {
+    const sentence = `Meanwhile there is @${number} (${operation}). `;
+    ask([sentence, `Write the text of @${ordinal} as a new version all the same?`], newest);
   }
 
-  ask([`Write the text of @${version.ordinal} as a new version of `, h("code", {}, ...text(path)), "? Nothing is lost: the history goes on."], head);
+  const where = h("code", {}, ...text(path));
+  ask([`Write the text of @${ordinal} as a new version of `, where, "? Nothing is lost: the history goes on."], head);
 }
 
 /**
  * Redact a version for ever: its ordinal has to be typed, and other versions with the same text are offered as well.
  *
  * @param {HTMLElement} place
- * @param {{version: object, done: (rows: Array) => void}} what
+ * @param {{version: object, done: (rows: Array, kept: string) => void}} what `kept`: what still holds the text, or ""
  */
 export async function askRedaction(frame, place, { version, done }) {
   const facts = await frame.attempt("Redact", () => frame.call("redaction", { version: version.id }));
@@ -74,8 +79,9 @@ export async function askRedaction(frame, place, { version, done }) {
     asked.fill(h("span", {}, facts.reason));
     return;
   }
-  const typed = h("input", { class: "mk-input mk-typed", size: "6", autocomplete: "off", "aria-label": "Its number, to confirm", oninput: look });
+  const typed = h("input", { class: "mk-input mk-typed", size: "6", autocomplete: "off", oninput: look });
   const others = h("input", { type: "checkbox" });
+  const same = ` also redact the other ${counted(facts.others, "version")} holding this text`;
   const erase = frame.button("Redact for ever", `Erase the text of @${facts.ordinal}`, redact, {
     class: "mk-button mk-danger",
     disabled: true,
@@ -91,19 +97,31 @@ export async function askRedaction(frame, place, { version, done }) {
 
   function redact() {
     return frame.attempt("Redact", async () => {
-      const { versions } = await frame.call("redact", { version: version.id, confirm: number(), others: others.checked });
+      const params = { version: version.id, confirm: number(), others: others.checked };
+      const { versions, kept } = await frame.call("redact", params);
       asked.close();
-      done(versions);
+      done(versions, kept);
     });
   }
 
   asked.fill(
-    h("p", {}, `The text, path, size and hash of @${facts.ordinal} are erased for ever. Its number, actor and time stay. `,
-      "Notebooks that were saved earlier keep what they show."),
-    facts.others
-      ? h("label", { class: "mk-others" }, others, ` also redact the other ${counted(facts.others, "version")} holding this text`)
-      : null,
+    h("p", {}, erased(facts)),
+    facts.others ? h("label", {}, others, same) : null,
     h("label", {}, `Type ${facts.ordinal} to confirm `, typed),
     erase,
   );
+}
+
+function erased({ ordinal, heads }) {
+  const live = heads ? ` ${counted(heads, "live memory", "live memories")} with this text cannot be redacted.` : "";
+  return (
+    `The text, path, size and hash of @${ordinal} are erased for ever. Its number, actor and time stay. ` +
+    `Notebooks that were saved earlier keep what they show.${live}`
+  );
+}
+
+/** Say something where the questions are asked, until it is closed. */
+export function tell(frame, place, sentence) {
+  const close = frame.button("×", "Close this message", () => replace(place), { class: "mk-button mk-quiet" });
+  replace(place, h("div", { class: "mk-dialog", role: "status" }, sentence, close));
 }

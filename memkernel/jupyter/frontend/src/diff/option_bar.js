@@ -6,9 +6,9 @@ const LAYOUTS = [
   ["unified", "Unified", "One below the other (u)"],
 ];
 const SWITCHES = [
-  ["words", "Words", "w", "Mark the words that differ"],
+  ["word_level", "Words", "w", "Mark the words that differ"],
   ["fold", "Fold", "f", "Fold lines that do not differ"],
-  ["ignore_whitespace", "Ignore white space", "i", "Lines that differ in white space alone are the same"],
+  ["ignore_ws", "Ignore white space", "i", "Lines that differ in white space alone are the same"],
   ["wrap", "Wrap", "l", "Wrap long lines"],
 ];
 

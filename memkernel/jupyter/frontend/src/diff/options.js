@@ -1,5 +1,5 @@
 /** How a diff is shown, by the names of the traits of VersionDiff. */
-export const DEFAULTS = { mode: "auto", words: true, fold: true, context: 3, ignore_whitespace: false, wrap: true };
+export const DEFAULTS = { mode: "auto", word_level: true, fold: true, context: 3, ignore_ws: false, wrap: true };
 
 /** Options of one panel, which nobody else sees. */
 export function localOptions(initial = {}) {
@@ -11,7 +11,11 @@ export function localOptions(initial = {}) {
       values[name] = value;
       for (const fn of listeners) fn(name);
     },
-    on: (fn) => listeners.push(fn),
+    /** Be told the name of what changed; gives the way to end that. */
+    on(fn) {
+      listeners.push(fn);
+      return () => listeners.splice(listeners.indexOf(fn), 1);
+    },
   };
 }
 
@@ -20,6 +24,9 @@ export function traitOptions(frame) {
   return {
     get: (name) => frame.get(name) ?? DEFAULTS[name],
     set: (name, value) => frame.set(name, value),
-    on: (fn) => Object.keys(DEFAULTS).map((name) => frame.on(name, () => fn(name))),
+    on(fn) {
+      const stops = Object.keys(DEFAULTS).map((name) => frame.on(name, () => fn(name)));
+      return () => stops.forEach((stop) => stop());
+    },
   };
 }

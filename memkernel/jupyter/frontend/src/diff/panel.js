@@ -2,61 +2,66 @@ import { h, replace, text } from "../dom.js";
 import { counted, number } from "../format.js";
 import { changeWalk } from "./changes.js";
 import { copyText } from "./copying.js";
-import { endsInPlace, unfolded } from "./layout.js";
-import { localOptions } from "./options.js";
 import { optionBar } from "./option_bar.js";
+import { localOptions } from "./options.js";
 import { pairCache } from "./pairs.js";
-import { lineElements, table } from "./table.js";
+import { rowsView } from "./rows_view.js";
 
 const NARROW = 640;
 const SLOW_MS = 150;
-const REPAINTS = new Set(["mode"]);
-const ASKS = new Set(["fold", "context", "ignore_whitespace"]);
+const ASKS = new Set(["fold", "context", "ignore_ws"]);
 
 /**
- * Two texts and what differs, with everything to look at it: inside every widget that shows a change.
+ * What to show.
  *
- * It asks `diff`, `lines` and `patch` (widgets/comparing.py).
+ * @typedef {object} Pair
+ * @property {string} old the id of a text; "" is nothing
+ * @property {string} new
+ * @property {string} [title] what the texts are of: a path
+ * @property {[string, string]} [names] what stands above the two; else made from
+ * @property {object[]} [versions] records of versions
+ * @property {string} [label] what is said before the numbers when it is shown
+ */
+
+/**
+ * Two texts and what differs, with everything to look at it: inside of every widget that shows a change. It asks
+ * `diff`, `lines` and `patch` (widgets/comparing.py).
  *
  * @param {object} frame
- * @param {object} first what to show first; the rest as in `show`, and
- * @param {string} first.title what the texts are of: a path
- * @param {object[]} [first.versions] records of versions, for their names
- * @param {object} [first.view] the answer for this pair, if it is known already
- * @param {object} [first.options] where the options live: by default here
- * @param {HTMLElement} [first.keysWithin] where its keys work: by default in the panel
+ * @param {Pair} first what to show first, and with it
+ * @param {object} [first.view] the answer for it, if it is known
+ * @param {object} [first.options] where the options live, by default here
+ * @param {HTMLElement} [first.keysWithin] where its keys work, by default in the panel
  * @param {() => void} [first.onClose] with it there is a button to close
- * @param {(facts: {view: object, layout: string}) => void} [first.onPainted]
- * @returns {{element: HTMLElement, show: (pair: {old: string, new: string, names?: string[], label?: string, title?: string,
- *   versions?: object[]}) => Promise<void>, prefetch: (pair: object) => void, put: (view: object) => void,
- *   refresh: () => Promise<void>, dispose: () => void}}
+ * @param {(facts: {layout: string}) => void} [first.onPainted]
+ * @returns {{element: HTMLElement, show: (pair: Pair) => Promise<void>, refresh: () => Promise<void>,
+ *   clear: () => void, put: (view: object) => void, prefetch: (pair: Pair) => void, dispose: () => void}}
  */
 export function diffPanel(frame, first) {
   const options = first.options ?? localOptions();
-  const box = h("div", { class: "mk-diff-box", role: "region", tabindex: "0" });
-  const stats = h("span", { class: "mk-stats" });
-  const notes = h("div", { class: "mk-notes" });
-  const foot = h("div", { class: "mk-diff-foot" });
-  const walk = changeWalk(box, { total: () => shown?.places ?? 0, more: showNext, say: frame.say });
+  const parts = elements();
+  const pairs = pairCache((asked) => frame.call("diff", { ...asked, start: 0 }));
+  const walk = changeWalk(parts.box, { total: () => shown.places, more: () => rows.showNext(), say: frame.say });
+  const bar = optionBar(frame, options, { layout, stats: parts.stats, walk, copy, close: first.onClose });
+  const rows = rowsView(frame, { ...parts, ask, onDrawn: () => requestAnimationFrame(walk.mark) });
   let wanted = { title: "", versions: [], ...first };
   let shown = null;
   let painted = "";
   let asked = 0;
 
-  const question = (pair = wanted) => ({
-    old: pair.old,
-    new: pair.new,
-    ignore_whitespace: options.get("ignore_whitespace"),
-    context: options.get("fold") ? options.get("context") : null,
-  });
-  const pairs = pairCache((what) => frame.call("diff", { ...what, start: 0 }));
-  const bar = optionBar(frame, options, { layout, stats, walk, copy, close: first.onClose });
-  const element = h("div", { class: "mk-diff" }, bar.element, notes, h("div", { class: "mk-diff-frame" }, box, walk.ticks), foot);
+  function ask(pair) {
+    return {
+      old: pair.old,
+      new: pair.new,
+      ignore_whitespace: options.get("ignore_ws"),
+      context: options.get("fold") ? options.get("context") : null,
+    };
+  }
 
   function layout() {
     const mode = options.get("mode");
     if (mode !== "auto") return mode;
-    const width = element.clientWidth;
+    const width = parts.element.clientWidth;
     return width && width < NARROW ? "unified" : "split";
   }
 
@@ -69,17 +74,18 @@ export function diffPanel(frame, first) {
     return frame.attempt("Compare", load);
   }
 
+  /** Only what was asked for last is painted, or fails. */
   async function load() {
     const mine = ++asked;
-    const slow = setTimeout(() => box.setAttribute("aria-busy", "true"), SLOW_MS);
+    const slow = setTimeout(() => parts.box.setAttribute("aria-busy", "true"), SLOW_MS);
     try {
-      const view = await pairs.get(question());
+      const view = await pairs.get(ask(wanted));
       if (mine === asked) paint(view);
     } catch (error) {
       if (mine === asked) throw error;
     } finally {
       clearTimeout(slow);
-      if (mine === asked) box.removeAttribute("aria-busy");
+      if (mine === asked) parts.box.removeAttribute("aria-busy");
     }
   }
 
@@ -87,134 +93,89 @@ export function diffPanel(frame, first) {
     const isNew = view !== shown;
     shown = view;
     painted = layout();
-    element.dataset.layout = painted;
-    box.setAttribute("aria-label", `Differences of ${wanted.title || "two texts"}`);
-    replace(notes, view.notes.map((note) => h("p", {}, text(note))));
-    stats.textContent = summary(view);
+    parts.box.setAttribute("aria-label", `Differences of ${wanted.title || "two texts"}`);
+    replace(parts.notes, view.notes.map((note) => h("p", {}, text(note))));
+    parts.stats.textContent = summary(view);
     bar.update();
-    drawRows();
-    if (isNew) {
-      box.scrollTop = 0;
-      walk.reset();
-      frame.say([wanted.label, spoken(view)].filter(Boolean).join(": "));
-    }
-    first.onPainted?.({ view, layout: painted });
+    rows.draw(view, { layout: painted, names: wanted.names ?? sideNames(wanted), title: wanted.title });
+    if (isNew) announce(view);
+    first.onPainted?.({ layout: painted });
   }
 
-  function drawRows() {
-    if (shown.rows.length) {
-      const body = h("tbody", {}, ...elements(shown.rows));
-      const drawn = table(painted, names(), `Differences of ${wanted.title}`);
-      drawn.append(body);
-      replace(box, drawn);
-    } else {
-      replace(box, h("p", { class: "mk-empty" }, shown.notes.length ? "There is no text to compare." : "The texts do not differ."));
-    }
-    drawFoot();
-  }
-
-  function drawFoot() {
-    const left = shown.next === null ? 0 : shown.total - shown.next;
-    const more = () => showNext();
-    replace(foot, left > 0 ? frame.button(`Show next ${number(Math.min(left, 2000))} of ${counted(left, "row")}`, "Show more rows", more) : null);
-    requestAnimationFrame(walk.mark);
-  }
-
-  function names() {
-    return wanted.names ?? [wanted.old, wanted.new].map((id) => sideName(id, wanted.versions));
-  }
-
-  function elements(rows, inPlace = false) {
-    return lineElements(rows, { layout: painted, inPlace, expand });
-  }
-
-  function expand(line, row, count, fromEnd) {
-    const view = shown;
-    const start = row[2] + (fromEnd ? row[3] - count : 0);
-    return frame.attempt("Show lines", async () => {
-      const { rows: texts } = await frame.call("lines", { new: view.new, start, count });
-      const at = view.rows.indexOf(row);
-      if (at < 0) return;
-      const now = unfolded(row, texts, fromEnd);
-      view.rows.splice(at, 1, ...now);
-      if (view !== shown || !line.isConnected) return;
-      const drawn = elements(now);
-      line.replaceWith(...drawn);
-      (drawn.find((each) => each.className === "mk-fold")?.querySelector("button") ?? box).focus();
-      walk.mark();
-    });
-  }
-
-  /** @returns {Promise<boolean>} whether there were more rows */
-  async function showNext() {
-    const view = shown;
-    if (!view || view.next === null) return false;
-    const page = await frame.attempt("Show more rows", () => frame.call("diff", { ...question(view), start: view.next }));
-    if (!page || view !== shown || view.next !== page.start) return false;
-    const inPlace = endsInPlace(view.rows);
-    view.rows.push(...page.rows);
-    view.next = page.next;
-    box.querySelector("tbody").append(...elements(page.rows, inPlace));
-    drawFoot();
-    frame.say(`${counted(page.rows.length, "more row")}`);
-    return true;
+  function announce(view) {
+    parts.box.scrollTop = 0;
+    walk.reset();
+    frame.say([wanted.label, spoken(view)].filter(Boolean).join(": "));
   }
 
   function copy() {
     return frame.attempt("Copy patch", async () => {
       const { text: patch } = await frame.call("patch", { old: shown.old, new: shown.new });
-      const copied = await copyText(patch, foot);
+      const copied = await copyText(patch, parts.foot);
       frame.say(copied ? "The patch is on the clipboard" : "The patch is below, selected");
     });
   }
 
   function onOption(name) {
-    element.classList.toggle("mk-words", options.get("words"));
-    element.classList.toggle("mk-wrap", options.get("wrap"));
+    parts.element.classList.toggle("mk-words", options.get("word_level"));
+    parts.element.classList.toggle("mk-wrap", options.get("wrap"));
     bar.update();
     if (ASKS.has(name)) refresh();
-    else if (shown && REPAINTS.has(name)) paint(shown);
+    else if (name === "mode" && shown) paint(shown);
     else requestAnimationFrame(walk.mark);
   }
 
   /** What came with the state is painted at once; where it was cut to fit there, the whole follows. */
   function begin() {
-    if (!first.view) return refresh();
-    if (!first.view.cut) put(first.view);
-    paint(first.view);
-    return first.view.cut ? refresh() : undefined;
+    onOption("");
+    if (first.view) put(first.view);
+    if (first.view) paint(first.view);
+    return first.view && !first.view.cut ? undefined : refresh();
   }
 
   function put(view) {
     if (!view.cut) pairs.put(view, view);
   }
 
-  const observer = new ResizeObserver(() => {
-    if (shown && layout() !== painted) paint(shown);
-    else walk.mark();
-  });
-  observer.observe(element);
-  frame.onClose(() => observer.disconnect());
-  options.on(onOption);
-  onOption("");
-  const forget = frame.keys(bar.keys, first.keysWithin ?? element);
+  parts.element.prepend(bar.element);
+  parts.middle.append(parts.box, walk.ticks);
+  const stops = [
+    watchWidth(parts.element, () => (shown && layout() !== painted ? paint(shown) : walk.mark())),
+    options.on(onOption),
+    frame.keys(bar.keys, first.keysWithin ?? parts.element),
+    frame.onClose(dispose),
+  ];
   begin();
 
+  function dispose() {
+    for (const stop of stops.splice(0)) stop();
+    parts.element.remove();
+  }
+
   return {
-    element,
+    element: parts.element,
     show,
     refresh,
     clear: pairs.clear,
     put,
-    prefetch(pair) {
-      Promise.resolve(pairs.get(question(pair))).catch(() => undefined); // nobody waits for it
-    },
-    dispose() {
-      observer.disconnect();
-      forget?.();
-      element.remove();
-    },
+    prefetch: (pair) => void pairs.get(ask(pair)).catch(() => undefined), // nobody waits for it
+    dispose,
   };
+}
+
+function elements() {
+  const stats = h("span", { class: "mk-stats" });
+  const notes = h("div", { class: "mk-notes" });
+  const box = h("div", { class: "mk-diff-box", role: "region", tabindex: "0" });
+  const foot = h("div", { class: "mk-diff-foot" });
+  const middle = h("div", { class: "mk-diff-frame" });
+  return { stats, notes, box, foot, middle, element: h("div", { class: "mk-diff" }, notes, middle, foot) };
+}
+
+function watchWidth(element, fn) {
+  const observer = new ResizeObserver(fn);
+  observer.observe(element);
+  return () => observer.disconnect();
 }
 
 /** `+2 −1 in 2 places` */
@@ -227,7 +188,9 @@ function spoken({ added, removed, places, notes }) {
   return `${counted(added, "line")} added, ${number(removed)} removed in ${counted(places, "place")}`;
 }
 
-function sideName(id, versions) {
-  const version = versions.find((each) => each.id === id);
-  return version ? `@${version.ordinal}` : id ? "" : "nothing";
+function sideNames({ old, new: fresh, versions }) {
+  return [old, fresh].map((id) => {
+    const version = versions.find((each) => each.id === id);
+    return version ? `@${version.ordinal}` : id ? "" : "nothing";
+  });
 }

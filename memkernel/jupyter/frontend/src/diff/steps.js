@@ -1,5 +1,5 @@
 import { h, replace } from "../dom.js";
-import { ago, versionLine } from "../format.js";
+import { ago, number, versionLine } from "../format.js";
 
 const DEBOUNCE_MS = 80;
 const CHOICES = 200;
@@ -7,7 +7,7 @@ const CHOICES = 200;
 /**
  * The way along the versions of a memory: older, newer, a slider, and what to compare with.
  *
- * @param {{history: object, go: (ordinal: number) => void, pin: (old: string) => void}} how
+ * @param {{history: object, go: (ordinal: number) => void, pin: (base: string|number) => void}} how
  */
 export function stepBar(frame, { history, go, pin }) {
   const older = frame.button("◀", "Older version ([)", () => step(-1));
@@ -32,20 +32,20 @@ export function stepBar(frame, { history, go, pin }) {
   }
 
   function step(by) {
-    to(Number(slider.value) + by);
+    return to(Number(slider.value) + by, by);
   }
 
   /** At once: only a slider that is being dragged waits. */
-  function to(ordinal) {
+  function to(ordinal, by) {
     const bounded = Math.max(history.first(), Math.min(history.last(), ordinal));
     clearTimeout(timer);
-    if (bounded === Number(slider.value)) return frame.say(bounded === history.last() ? "The newest version" : "The oldest version");
+    if (bounded === Number(slider.value)) return frame.say(`The ${by > 0 ? "newest" : "oldest"} version`);
     point(bounded);
     return go(bounded);
   }
 
   function choose() {
-    pin(base.value);
+    pin(/^\d+$/.test(base.value) ? Number(base.value) : base.value);
   }
 
   function point(ordinal) {
@@ -55,22 +55,23 @@ export function stepBar(frame, { history, go, pin }) {
     slider.max = String(Math.max(history.last(), ordinal));
     slider.value = String(ordinal);
     slider.setAttribute("aria-valuetext", line);
-    facts.textContent = line;
-    facts.title = version ? ago(version.at) : "";
+    facts.textContent = `@${number(ordinal)} of ${number(Math.max(history.last(), ordinal))}`;
+    facts.title = version ? `${line}, ${ago(version.at)}` : "";
     older.disabled = ordinal <= history.first();
     newer.disabled = ordinal >= history.last();
   }
 
-  function offer(old) {
+  function offer(pinned) {
     const near = history.all().slice(-CHOICES).reverse();
     const choices = [
       ["prev", "the version before"],
       ["", "nothing"],
-      ...near.map((version) => [version.id, versionLine(version)]),
+      ...near.map((version) => [String(version.ordinal - 1), versionLine(version)]),
     ];
-    if (!choices.some(([id]) => id === old)) choices.push([old, history.of(old) ? versionLine(history.of(old)) : old]);
-    replace(base, choices.map(([id, label]) => h("option", { value: id, selected: id === old }, label)));
-    base.value = old;
+    const chosen = String(pinned);
+    if (!choices.some(([value]) => value === chosen)) choices.push([chosen, pinnedName(pinned)]);
+    replace(base, choices.map(([value, label]) => h("option", { value, selected: value === chosen }, label)));
+    base.value = chosen;
   }
 
   frame.onClose(() => clearTimeout(timer));
@@ -78,15 +79,20 @@ export function stepBar(frame, { history, go, pin }) {
     element,
     slider,
     /** Show that this ordinal is looked at, and what it is compared with. */
-    update(ordinal, old) {
+    update(ordinal, pinned) {
       point(ordinal);
-      offer(old);
+      offer(pinned);
     },
     keys: {
       "[": ["Older version", () => step(-1)],
       "]": ["Newer version", () => step(1)],
-      Home: ["Oldest version", () => to(history.first())],
-      End: ["Newest version", () => to(history.last())],
+      Home: ["Oldest version", () => to(history.first(), -1)],
+      End: ["Newest version", () => to(history.last(), 1)],
     },
   };
+}
+
+/** A version that the page does not know, or one of another memory. */
+function pinnedName(pinned) {
+  return Number.isInteger(pinned) ? `@${pinned + 1}` : "another memory";
 }

@@ -17,10 +17,7 @@ const COLUMNS = { split: ["n", "code", "n", "code"], unified: ["n", "n", "code"]
  * @param {[string, string]} names
  */
 export function table(layout, names, caption) {
-  const heads =
-    layout === "split"
-      ? names.map((name) => head(name, 2))
-      : [head(names.filter(Boolean).join(" → "), 3)];
+  const heads = layout === "split" ? names.map((name) => head(2, name)) : [head(3, ...signed(names))];
   return h(
     "table",
     { class: `mk-table mk-${layout}` },
@@ -30,15 +27,21 @@ export function table(layout, names, caption) {
   );
 }
 
-function head(name, span) {
-  return h("th", { scope: "colgroup", colspan: span }, name);
+function head(span, ...names) {
+  return h("th", { scope: "colgroup", colspan: span }, ...names);
+}
+
+/** As a unified diff begins: what the lines that went are of, and those that came. */
+function signed(names) {
+  return names.map((name, index) => h("div", {}, `${"−+"[index]} ${name}`));
 }
 
 /**
  * The rows as elements.
  *
  * @param {Array} rows
- * @param {{layout: "split"|"unified", inPlace?: boolean, expand: (line: Element, row: Array, count: number, fromEnd: boolean) => void}} how
+ * @param {{layout: "split"|"unified", inPlace?: boolean, expand: Function}} how for a fold there is
+ *   `expand(element, row, count, fromEnd)`
  */
 export function lineElements(rows, { layout, inPlace = false, expand }) {
   const arrange = layout === "split" ? splitLines : unifiedLines;
@@ -86,11 +89,12 @@ function foldRow(row, columns, expand) {
   };
   const few = row[3] > FOLD_STEP;
   const all = Math.min(row[3], FOLD_MOST);
+  const title = all < row[3] ? `Show the first ${number(all)} of them` : "Show them";
   const cell = h(
     "td",
     { colspan: columns },
     few ? button(`↓ ${FOLD_STEP}`, `Show the first ${FOLD_STEP} of them`, FOLD_STEP, false) : null,
-    button(`⋯ ${counted(row[3], "unchanged line")}`, all < row[3] ? `Show the first ${number(all)}` : "Show them", all, false),
+    button(`⋯ ${counted(row[3], "unchanged line")}`, title, all, false),
     few ? button(`↑ ${FOLD_STEP}`, `Show the last ${FOLD_STEP} of them`, FOLD_STEP, true) : null,
   );
   line.append(cell);

@@ -1,6 +1,6 @@
-import { h, text } from "../dom.js";
-import { actor, glyph, moment, versionLine } from "../format.js";
-import { askRedaction, askRestore } from "./dialogs.js";
+import { h, plain, text } from "../dom.js";
+import { actor, moment, versionLine } from "../format.js";
+import { askRedaction, askRestore, tell } from "./dialogs.js";
 import { history } from "./history.js";
 import { traitOptions } from "./options.js";
 import { diffPanel } from "./panel.js";
@@ -13,7 +13,9 @@ export function versionDiff(frame) {
   const title = h("span", { class: "mk-title" });
   const steps = stepBar(frame, { history: versions, go, pin });
   const restore = frame.button("Restore…", "Write this text as a new version", askToRestore);
-  const redact = frame.button("Redact…", "Erase the text of this version for ever", askToRedact, { class: "mk-button mk-danger" });
+  const redact = frame.button("Redact…", "Erase the text of this version for ever", askToRedact, {
+    class: "mk-button mk-danger",
+  });
   let direction = 0; // of travel: whoever has not stepped yet asks for nothing beforehand
 
   takeVersions();
@@ -22,63 +24,58 @@ export function versionDiff(frame) {
     versions.take(frame.get("versions") ?? [], { total: frame.get("total") ?? 0, first: frame.get("first") ?? 1 });
   }
 
-  function current() {
-    return versions.of(frame.get("new"));
-  }
+  const ordinal = () => frame.get("index") + 1;
+  const current = () => versions.at(ordinal());
 
   function pair(version = current()) {
-    const old = frame.get("old") === "prev" ? before(version) : frame.get("old");
-    const known = versions.of(old);
+    const old = oldOf(version);
     return {
       old,
-      new: version?.id ?? frame.get("new"),
-      title: titleWords(),
-      names: [old === "" ? "nothing" : named(known), named(version)],
+      new: version?.id ?? frame.get("view")?.new ?? "",
+      title: plain(frame.get("path")),
+      names: [old === "" ? "nothing" : named(versions.of(old)), named(version)],
       label: version ? versionLine(version) : "",
     };
   }
 
-  /** The id before it; Python resolves `prev` where the page does not know it. */
-  function before(version) {
-    if (!version) return "prev";
-    if (version.ordinal === 1) return "";
-    return versions.at(version.ordinal - 1)?.id ?? "prev";
+  /** The id of what it is compared with; Python resolves `prev` where the page does not know it. */
+  function oldOf(version) {
+    const base = frame.get("base");
+    if (base === "prev" && version?.ordinal === 1) return "";
+    if (base === "prev") return versions.at((version?.ordinal ?? 0) - 1)?.id ?? "prev";
+    return Number.isInteger(base) ? (versions.at(base + 1)?.id ?? frame.get("view")?.old ?? "") : base;
   }
 
-  function titleWords() {
-    return String(frame.get("path") ?? "");
+  async function go(to) {
+    const from = ordinal();
+    const version = await frame.attempt("Versions", () => versions.load(to));
+    if (!version || to === from) return;
+    direction = Math.sign(to - from);
+    frame.set("index", to - 1);
   }
 
-  async function go(ordinal) {
-    const from = current()?.ordinal ?? 0;
-    const version = await frame.attempt("Versions", () => versions.load(ordinal));
-    if (!version) return;
-    if (ordinal !== from) direction = Math.sign(ordinal - from);
-    frame.set("new", version.id);
-  }
-
-  function pin(old) {
-    frame.set("old", old);
+  function pin(base) {
+    frame.set("base", base);
   }
 
   function togglePin() {
-    pin(frame.get("old") === "prev" ? pair().old : "prev");
-    frame.say(frame.get("old") === "prev" ? "Compared with the version before" : `Compared with ${pair().names[0]}`);
+    const before = versions.of(pair().old);
+    pin(frame.get("base") === "prev" ? (before ? before.ordinal - 1 : "") : "prev");
+    frame.say(`Compared with ${frame.get("base") === "prev" ? "the version before" : pair().names[0]}`);
   }
 
   function prefetch() {
-    const next = versions.at((current()?.ordinal ?? 0) + direction);
-    if (direction && next) panel.prefetch(pair(next));
+    const next = direction && versions.at(ordinal() + direction);
+    if (next) panel.prefetch(pair(next));
   }
 
   function head() {
     const version = current();
-    const readonly = frame.get("readonly");
-    title.replaceChildren(...text(titleWords()));
-    steps.update(version?.ordinal ?? versions.last(), frame.get("old"));
-    restore.hidden = redact.hidden = Boolean(readonly);
+    title.replaceChildren(...text(frame.get("path")));
+    steps.update(ordinal(), frame.get("base"));
+    restore.hidden = redact.hidden = Boolean(frame.get("readonly"));
     restore.disabled = !version || gone(version) || version.id === versions.newest()?.id;
-    redact.disabled = !version || Boolean(version.redactedAt) || version.operation === "deleted";
+    redact.disabled = !version || gone(version);
   }
 
   function askToRestore() {
@@ -89,7 +86,7 @@ export function versionDiff(frame) {
       done(row) {
         versions.take([row]);
         frame.say(`Restored as @${row[1]}`);
-        frame.set("new", row[0]);
+        frame.set("index", row[1] - 1);
       },
     });
   }
@@ -97,15 +94,23 @@ export function versionDiff(frame) {
   function askToRedact() {
     askRedaction(frame, dialog, {
       version: current(),
-      done(rows) {
+      done(rows, kept) {
         versions.take(rows);
         panel.clear();
         change();
+        if (kept) tell(frame, dialog, kept);
       },
     });
   }
 
-  function change() {
+  /** Another pair: its versions come first where the page does not know them yet (Python may point anywhere). */
+  async function change() {
+    const base = frame.get("base");
+    const looked = [ordinal(), ...(Number.isInteger(base) ? [base + 1] : [])];
+    if (!looked.every(versions.at)) {
+      const found = await frame.attempt("Versions", () => Promise.all(looked.map(versions.load)));
+      if (!found?.every(Boolean)) return;
+    }
     head();
     panel.show(pair());
   }
@@ -118,17 +123,17 @@ export function versionDiff(frame) {
     keysWithin: frame.root,
     onPainted({ layout }) {
       prefetch();
-      frame.ready(`${current()?.ordinal ?? ""}:${layout}`);
+      frame.ready(`${frame.get("index")}:${layout}`);
     },
   });
-  frame.root.setAttribute("aria-label", `Versions of ${titleWords()}`);
+  frame.root.setAttribute("aria-label", `Versions of ${begin.title}`);
   frame.body.append(
     h("div", { class: "mk-bar" }, title, steps.element, h("span", { class: "mk-gap" }), restore, redact),
     dialog,
     panel.element,
   );
   frame.keys({ ...steps.keys, b: ["Keep what it is compared with, or go back to the version before", togglePin] });
-  for (const name of ["new", "old"]) frame.on(name, change);
+  for (const name of ["index", "base"]) frame.on(name, change);
   frame.on("versions", () => {
     takeVersions();
     head();
@@ -145,7 +150,7 @@ function gone(version) {
 function named(version) {
   if (!version) return "";
   const by = version.redactedAt ? `redacted ${moment(version.redactedAt)}` : version.operation;
-  return [`${glyph(version)} @${version.ordinal}`, by, actor(version), moment(version.at)].filter(Boolean).join(" · ");
+  return [`@${version.ordinal}`, by, actor(version), moment(version.at)].filter(Boolean).join(" · ");
 }
 
 /** The view that came with the state, if it is of this pair. */
