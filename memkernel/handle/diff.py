@@ -91,11 +91,15 @@ class Diff:
 
     @property
     def _notes(self) -> list[str]:
-        """Why a text is missing, and a rename, which the texts do not show."""
-        notes = [absence(version) for version in (self.old, self.new) if version]
-        if self.old and self.new and self.old.path and self.new.path and self.old.path != self.new.path:
-            notes.append(f"renamed: {self.old.path} → {self.new.path}")
-        return [note for note in notes if note]
+        return remarks(self.old, self.new)
+
+
+def remarks(old: MemoryVersion | None, new: MemoryVersion | None) -> list[str]:
+    """Why a text is missing, and a rename, which the texts do not show."""
+    notes = [absence(version) for version in (old, new) if version]
+    if old and new and old.path and new.path and old.path != new.path:
+        notes.append(f"renamed: {old.path} → {new.path}")
+    return [note for note in notes if note]
 
 
 def version_name(version: MemoryVersion | None, path: str) -> str:

@@ -12,10 +12,11 @@ from memkernel.models import Lineage, MemoryVersion, View
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore came to: the version it wrote, or (`moved`) the head that the person has not seen."""
+    """What a restore came to: the newest version now. `moved`: it is one that the person has not seen, and nothing
+    was written."""
 
-    version: MemoryVersion | None
-    moved: MemoryVersion | None = None
+    version: MemoryVersion
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +72,15 @@ class History:
         """
         return self._versions.retrieve(memory_version_id, memory_store_id=self.store.id, view=view)
 
-    def before(self, version: MemoryVersion) -> MemoryVersion | None:
-        """The version before this one, without its content; None before the first.
+    def before(self, version: MemoryVersion, *, view: View = "basic") -> MemoryVersion | None:
+        """The version before this one; None before the first.
 
         Raises:
             HistoryPrunedError: it was pruned.
         """
         if version.ordinal == 1:
             return None
-        return self._versions.before(version.id, memory_store_id=self.store.id, view="basic")
+        return self._versions.before(version.id, memory_store_id=self.store.id, view=view)
 
     def lineage(self, memory_id: str, *, before: int | None = None, limit: int = 200) -> Lineage:
         """The versions of a memory, alive or not, newest first, from below the ordinal `before` on."""
@@ -117,9 +118,9 @@ def restore(store: Store, memory_version_id: str, *, path: str = "", head: str =
         raise RedactedError(memory_version_id)
     newest = history.newest(wanted.memory_id)
     if head not in ("", newest.id):
-        return Restored(None, moved=newest)
+        return Restored(newest, moved=True)
     try:
         memory = store.restore(path or wanted.path, memory_version_id, expect=newest.content_sha256)
     except PreconditionFailedError:  # it moved in this moment
-        return Restored(None, moved=history.newest(wanted.memory_id))
+        return Restored(history.newest(wanted.memory_id), moved=True)
     return Restored(history.version(memory.memory_version_id, view="basic"))
