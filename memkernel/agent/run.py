@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
@@ -15,11 +14,10 @@ from memkernel.agent.events import Event, RunEnded, Sink, Status, TextDelta, Thi
 from memkernel.agent.stopping import Stopping
 from memkernel.models import MemoryVersion
 from memkernel.render import counted
+from memkernel.sinks import Sinks
 
-_log = logging.getLogger(__name__)
-
-Changes = Callable[[str], Sequence[MemoryVersion]]
-"""The id of a run -> the versions that it made."""
+Changes = Callable[[str, str | None], Sequence[MemoryVersion]]
+"""The ids of a run and of one of its tool calls, or None for all of them -> the versions that these made."""
 
 
 class Run:
@@ -30,6 +28,8 @@ class Run:
         prompt: what was asked.
         model: which model was asked.
         scripted: whether a script answered in place of a language model.
+        store: the memory that it works with, as whoever began the run holds it: a `memkernel.Store`; or None.
+        max_turns: how many replies it may take; None where nobody said.
         status: `running`, then how it ended: `done`, `stopped` (interrupted), `error`, `refused`, `max_turns` or
             `max_tokens`.
         messages: the whole conversation as the API's JSON, earlier runs' included; valid at every moment after the
@@ -50,12 +50,16 @@ class Run:
         messages: Sequence[Message] = (),
         scripted: bool = False,
         changes: Changes | None = None,
+        store: object | None = None,
+        max_turns: int | None = None,
         over: threading.Event | None = None,
     ) -> None:
         self.id = ids.mint("run")
         self.prompt = prompt
         self.model = model
         self.scripted = scripted
+        self.store = store
+        self.max_turns = max_turns
         self.status: Status = "running"
         self.messages = conversation.asked(messages, prompt)
         self.events: list[Event] = []
@@ -67,7 +71,7 @@ class Run:
         self._before = list(messages)
         self._start = len(self.messages)
         self._changes = changes
-        self._sinks: list[Sink] = []
+        self._sinks = Sinks[Event](self.id)
         self._ended = threading.Event()
         self._over = over or self._ended
 
@@ -91,7 +95,11 @@ class Run:
     @property
     def changes(self) -> Sequence[MemoryVersion]:
         """The versions that this run made, oldest first, read from the database now."""
-        return self._changes(self.id) if self._changes else []
+        return self.changes_by(None)
+
+    def changes_by(self, tool_use_id: str | None) -> Sequence[MemoryVersion]:
+        """The same of one tool call alone."""
+        return self._changes(self.id, tool_use_id) if self._changes else []
 
     def stop(self) -> None:
         """Stop the run, from any thread, wherever it is: it ends as `stopped`, as by an interrupt.
@@ -119,17 +127,12 @@ class Run:
 
     def subscribe(self, sink: Sink) -> None:
         """From now on, hand every event to the sink. One that raises is logged and gets no more."""
-        self._sinks.append(sink)
+        self._sinks.add(sink)
 
     def publish(self, event: Event) -> None:
         """Record an event and hand it to the subscribers."""
         self._record(event)
-        for sink in tuple(self._sinks):
-            try:
-                sink(event)
-            except Exception:
-                _log.warning("a subscriber of %s failed and gets no more events", self.id, exc_info=True)
-                self._sinks.remove(sink)
+        self._sinks.hand(event)
 
     def _record(self, event: Event) -> None:
         match (self.events[-1] if self.events else None), event:

@@ -163,6 +163,8 @@ class Agent:
             scripted=self.scripted,
             messages=checks.messages(self.messages),
             changes=self._changes,
+            store=self._store,
+            max_turns=self._request.max_turns,
             over=over,
         )
         held.callback(self._go_on_after, run)

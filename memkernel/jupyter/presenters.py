@@ -58,7 +58,18 @@ def register(shell: Shell, outputs: Outputs) -> None:
     shell.display_formatter.formatters["text/plain"].for_type_by_name(*_REJECTED, _print_rejected)
     shell.display_formatter.formatters["text/html"].for_type_by_name(*_REJECTED, _rejected_html)
     if can_update(shell):
-        present.register(Run, LiveRun.show)
+        present.register(Run, lambda run: _follow(outputs, run))
+
+
+def _follow(outputs: Outputs, run: Run) -> MemoryWidget | None:
+    """Show a run while it goes on: as a widget, or where none may be made as an output that is replaced."""
+    if not outputs.are_live:
+        LiveRun.show(run)
+        return None
+    widget = _widget_class("agent_run", "AgentRun")(run)
+    outputs.show(widget)
+    widget.follow()
+    return widget
 
 
 def _show_as_widget(shell: Shell, outputs: Outputs, kind: tuple[str, str], widget: tuple[str, str]) -> None:
@@ -122,7 +133,7 @@ def _display_handle() -> Any:
 
 
 class LiveRun:
-    """A run in a cell's output: shown when it begins, replaced while it goes on, and complete at its end.
+    """A run in a cell's output without a widget: shown when it begins, replaced while it goes on, complete at its end.
 
     Args:
         run: the run; it has not begun yet.

@@ -271,13 +271,17 @@ def test_a_stop_at_any_moment_ends_the_run_and_interrupts_nothing_else(scripted:
 def test_a_signal_that_was_sent_and_comes_late_interrupts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     set_mask = signal.pthread_sigmask
+
+    def unblock(*_: object) -> object:
+        return set_mask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
     stopping = Stopping()
     stopping.open()
     stopper = threading.Thread(target=stopping.ask)
     stopper.start()
     stopper.join()
     # It comes at the system call after which none can come any more.
-    monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: set_mask(signal.SIG_UNBLOCK, {signal.SIGINT}))
+    monkeypatch.setattr(signal, "pthread_sigmask", unblock)
     stopping.close()
 
 

@@ -11,19 +11,21 @@ import pytest
 
 import memkernel as mk
 from memkernel.agent.script import Failure, ToolUse, reply
+from memkernel.jupyter.widgets.outputs import VIEW_TYPE
 from tests.fix_agent import Scripted
 from tests.fix_kernel import Kernel, kernel_environment
 
 BADGE = "scripted, not a language model"
 
 
-def test_what_the_agent_does_appears_in_one_output_and_is_there_at_the_end(
+def test_what_the_agent_does_appears_as_a_widget_and_its_copy_is_complete_at_the_end(
     kernel: Kernel, somebody_else: mk.Connection
 ) -> None:
     answer = kernel.run("%%agent -o run\nRemember that I prefer SI units\n")
     assert answer.status == "ok"
-    assert len(answer.outputs) == 1
-    assert answer.updates >= 3
+    widget, _ = answer.outputs
+    assert (VIEW_TYPE in widget, widget["text/plain"]) == (True, "")
+    assert answer.updates >= 1
     for shown in (answer.text, answer.html):
         assert BADGE in shown
         assert "Remember that I prefer SI units" in shown
@@ -141,8 +143,11 @@ def test_a_run_is_interrupted_shown_and_goes_on_after_a_failure(endpoint: Kernel
     assert "Well again." in endpoint.run("%%agent\nAnd now?\n").text
 
 
-def test_words_come_at_most_about_ten_times_a_second_and_the_last_ones_are_shown(endpoint: Kernel) -> None:
-    message_id = endpoint.send("%%agent -o run\nTalk to me\n")
+def test_without_a_widget_words_come_at_most_about_ten_times_a_second_and_the_last_ones_are_shown(
+    endpoint: Kernel,
+) -> None:
+    endpoint.run("%memory config render static\nimport memkernel as mk")
+    message_id = endpoint.send("mk.Agent(store=mk.connect().store('Team notes')).run('Talk to me')")
     endpoint.wait_until(message_id, lambda reply: "still talking" in reply.html)
     begun, so_far = time.monotonic(), endpoint.updates(message_id)
     endpoint.wait_until(message_id, lambda reply: reply.updates >= so_far + 15)
@@ -150,5 +155,5 @@ def test_words_come_at_most_about_ten_times_a_second_and_the_last_ones_are_shown
     endpoint.interrupt()
     reply = endpoint.reply(message_id)
     assert took_s > 1.2
-    last_words = endpoint.run("print(run.text[-30:].strip())").stdout.strip()
+    last_words = endpoint.run("print(_.text[-30:].strip())").stdout.strip()
     assert last_words in reply.html

@@ -49,7 +49,7 @@ def agent(notebook: Notebook, args: Namespace, body: str | None) -> None:
 
 def _run(notebook: Notebook, args: Namespace, prompt: str) -> Run:
     chosen = _agent_of(notebook, notebook.store(args.store), args)
-    live = notebook.preferences["render"] == "auto"
+    live = notebook.preferences["render"] != "static"
     before = chosen.last_run
     try:
         return chosen.run(prompt, show=live and not args.silent)

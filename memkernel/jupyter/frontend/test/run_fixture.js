@@ -1,0 +1,46 @@
+import { agentRun } from "../src/run/view.js";
+import { openFrame } from "../src/frame.js";
+import { fakeModel } from "./model.js";
+
+/** A run as Python's state tells it. */
+export function runState(more = {}) {
+  return {
+    kind: "run",
+    run_id: "run_1",
+    title: "Team notes",
+    model: "claude-sonnet-5-5",
+    scripted: false,
+    status: "running",
+    turn: 1,
+    max_turns: 50,
+    usage: { in: 0, out: 0, cache_read: 0, cache_write: 0 },
+    started_at: "2026-11-30T09:21:00.000Z",
+    elapsed_s: 0,
+    snapshot: [],
+    left_out: 0,
+    n: 0,
+    ...more,
+  };
+}
+
+export function openRun(state = {}) {
+  const el = document.createElement("div");
+  document.body.replaceChildren(el);
+  const model = fakeModel(runState(state));
+  const frame = openFrame({ model, el });
+  agentRun(frame);
+  const stream = (...changes) => model.emit("msg:custom", { event: "stream", changes });
+  return { root: el.querySelector(".mk"), model, frame, stream };
+}
+
+export const prompt = { k: 1, n: 1, kind: "prompt", text: "Tidy the notes" };
+
+export function call(more = {}) {
+  const kind = { kind: "tool", id: "toolu_1", name: "memory", text: "memory create /memories/a.md" };
+  return { k: 2, n: 2, ...kind, arguments: '{"command": "create"}', result: null, ...more };
+}
+
+/** The words of the entries, in their order. */
+export function shown(root) {
+  return [...root.querySelectorAll(".mk-run-entry")].map((each) => each.textContent);
+}

@@ -1,0 +1,171 @@
+"""A run's events -> what the page shows of it: entries, and numbered changes of them.
+
+An entry is a dict: `k`, its key; `n`, the number of its last change; `kind`: prompt, text, thinking, notice or tool;
+`text`; of a tool's call also `name`, `arguments`, `result` (None while it runs), `error`, `ms` and `versions`, each a
+version_row with the lines that came and went. A field that is cut says in `more` how many characters are left out.
+
+A change is an entry that is put in place of the one with its key; `{k, n, add}`, more words of an entry; or
+`{n, drop}`, which takes away the entries from that key on: a turn that begins anew. Whoever has seen change `n` drops
+what is numbered up to it, and asks for all where a number is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from memkernel.agent.events import (
+    Event,
+    Notice,
+    RunEnded,
+    RunStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolCalled,
+    ToolReturned,
+    TurnEnded,
+    TurnStarted,
+)
+from memkernel.agent.transcript import call_line
+from memkernel.jupyter.widgets.rows import marked
+
+Entry: TypeAlias = dict[str, Any]
+Change: TypeAlias = dict[str, Any]
+
+MOST_ENTRIES: Final = 100
+STATE_BYTES: Final = 48_000
+"""A widget's state is saved with the notebook: 64 KB in all."""
+
+_TEXTS: Final = ("text", "arguments", "result")
+_STREAMED_CHARACTERS: Final = 20_000
+_STATE_CHARACTERS: Final = (4_000, 1_000, 250)
+
+
+class RunLog:
+    """What a run has said and done so far. The run's events come in by one thread; any may ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: list[Entry] = []
+        self._keys = 0
+        self._turn_begins = 1  # the first key of the turn under way
+        self.n = 0
+
+    # -- what happens --------------------------------------------------------------------------------
+
+    def take(self, event: Event) -> list[Change]:
+        """An event of the run -> what changes in the page."""
+        with self._lock:
+            return self._take(event)
+
+    def _take(self, event: Event) -> list[Change]:
+        match event:
+            case RunStarted(prompt=prompt):
+                return [self._put("prompt", prompt)]
+            case TextDelta(text=text):
+                return [self._said("text", text)]
+            case ThinkingDelta(text=text):
+                return [self._said("thinking", text)]
+            case ToolCalled():
+                return [self._called(event)]
+            case ToolReturned():
+                return self._returned(event)
+            case Notice(kind=kind, text=text):
+                return [*(self._dropped() if kind == "retry" else []), self._put("notice", text)]
+            case TurnStarted() | TurnEnded() | RunEnded():
+                self._turn_begins = self._keys + 1
+                return []
+
+    def made(self, tool_use_id: str, versions: Sequence[list[Any]], more: int) -> list[Change]:
+        """A call has made these versions, and so many more that are not shown."""
+        with self._lock:
+            entry = self._call(tool_use_id)
+            return [] if entry is None else [self._changed(entry, versions=list(versions), more_versions=more)]
+
+    def _put(self, kind: str, text: str, **more: Any) -> Change:
+        self._keys += 1
+        entry: Entry = {"k": self._keys, "kind": kind, "text": text}
+        self._entries.append(entry)
+        return self._changed(entry, **more)
+
+    def _changed(self, entry: Entry, **fields: Any) -> Change:
+        self.n += 1
+        entry.update(fields, n=self.n)
+        return _shown(entry, _STREAMED_CHARACTERS)
+
+    def _said(self, kind: str, text: str) -> Change:
+        last = self._entries[-1] if self._entries else None
+        if last is None or last["kind"] != kind or last["k"] < self._turn_begins:
+            return self._put(kind, text)
+        self.n += 1
+        last.update(text=last["text"] + text, n=self.n)
+        return {"k": last["k"], "n": self.n, "add": marked(text)}
+
+    def _called(self, call: ToolCalled) -> Change:
+        arguments = json.dumps(dict(call.input), ensure_ascii=False, indent=2, default=str)
+        line = call_line(call.name, call.input)
+        return self._put("tool", line, id=call.tool_use_id, name=call.name, arguments=arguments, result=None)
+
+    def _returned(self, answer: ToolReturned) -> list[Change]:
+        entry = self._call(answer.tool_use_id)
+        if entry is None:
+            return []
+        ms = round(answer.duration_s * 1000)
+        return [self._changed(entry, result=answer.content, error=answer.is_error, ms=ms)]
+
+    def _call(self, tool_use_id: str) -> Entry | None:
+        return next((each for each in reversed(self._entries) if each.get("id") == tool_use_id), None)
+
+    def _dropped(self) -> list[Change]:
+        if not self._entries or self._entries[-1]["k"] < self._turn_begins:
+            return []
+        self._entries = [entry for entry in self._entries if entry["k"] < self._turn_begins]
+        self.n += 1
+        return [{"n": self.n, "drop": self._turn_begins}]
+
+    # -- what is asked -------------------------------------------------------------------------------
+
+    def state(self, *, before: int | None = None, room: int = STATE_BYTES) -> dict[str, Any]:
+        """The last entries (before a key), as many as there is room for in bytes of JSON.
+
+        Returns:
+            `entries`, `left_out` (how many are before them) and `n`.
+        """
+        with self._lock:
+            known = [entry for entry in self._entries if before is None or entry["k"] < before]
+            shown = _fitting(known[-MOST_ENTRIES:], room)
+            return {"entries": shown, "left_out": len(known) - len(shown), "n": self.n}
+
+    def whole(self, key: int) -> Entry | None:
+        """One entry, not cut."""
+        with self._lock:
+            return next((_shown(entry, None) for entry in self._entries if entry["k"] == key), None)
+
+
+def _fitting(entries: Sequence[Entry], room: int) -> list[Entry]:
+    """The entries with texts as long as fit; where not even short ones do, the last entries."""
+    shown: list[Entry] = []
+    sizes: list[int] = []
+    for characters in _STATE_CHARACTERS:
+        shown = [_shown(entry, characters) for entry in entries]
+        sizes = [len(json.dumps(entry)) for entry in shown]
+        if sum(sizes) <= room:
+            return shown
+    while sum(sizes) > room:
+        del shown[0], sizes[0]
+    return shown
+
+
+def _shown(entry: Mapping[str, Any], characters: int | None) -> Entry:
+    """The entry as the page may show it: marked, and each of its texts cut to so many characters."""
+    shown = dict(entry)
+    more = 0
+    for name in _TEXTS:
+        text = entry.get(name)
+        if text is not None:
+            kept = text if characters is None else text[:characters]
+            more += len(text) - len(kept)
+            shown[name] = marked(kept)
+    return shown | ({"more": more} if more else {})
