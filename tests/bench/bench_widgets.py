@@ -10,7 +10,7 @@ import json
 import random
 import statistics
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,10 +56,8 @@ def run(rounds: int = 7) -> list[Result]:
         fill(dsn)
         return [
             pair(lab, rounds),
-            painted(lab, "StoreBrowser of 2,000 memories", "%memory", GENEROUS_US, rounds, store="Many memories"),
-            painted(
-                lab, "VersionDiff over 1,000 versions", "%memory diff /a.md", GENEROUS_US, rounds, store="Versions"
-            ),
+            alone(lab, "StoreBrowser of 2,000 memories", rounds, store="Many memories", cell="%memory"),
+            alone(lab, "VersionDiff over 1,000 versions", rounds, store="Versions", cell="%memory diff /a.md"),
             twenty(lab, max(1, rounds // 3)),
             saved_state(lab),
         ]
@@ -124,7 +122,7 @@ def result(name: str, work: str, peer: tuple[str, int], figure: float, target: f
 
 
 @contextmanager
-def laboratory() -> Iterator[tuple[Lab, str]]:
+def laboratory() -> Generator[tuple[Lab, str]]:
     """JupyterLab and a browser on an embedded PostgreSQL of its own; and that one's connection string."""
     with tempfile.TemporaryDirectory() as top:
         Path(top).chmod(0o755)  # as root, the server runs under another account

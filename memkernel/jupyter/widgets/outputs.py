@@ -52,7 +52,7 @@ class Outputs:
         return (
             self.preferences["render"] != "static"
             and can_update(self._shell)
-            and find_spec("anywidget") is not None  # fault 48: without it everything is text and HTML
+            and all(map(find_spec, ("anywidget", "ipywidgets")))  # fault 48: without them all is text and HTML
         )
 
     def show(self, widget: MemoryWidget) -> None:
