@@ -1,41 +1,29 @@
 import { question } from "../diff/dialogs.js";
 import { h, replace } from "../dom.js";
 
-/**
- * One question at a time, inside the widget. Esc and Cancel leave all as it is.
- *
- * @param {object} frame
- * @returns {{element: HTMLElement, ask: (what: object) => void, close: () => void}}
- */
+/** One question at a time, in its place; Esc and Cancel leave all as it is. */
 export function asking(frame) {
-  const element = h("div", { class: "mk-asking" });
+  const element = h("div", {});
 
   /**
-   * @param {object} what
-   * @param {string} what.label what is asked, for screen readers
-   * @param {string} what.words the question
-   * @param {{label: string, value: string}} [what.field] a line to type, which the actions are given
-   * @param {Array<[string, string, (typed: string) => void]>} what.actions label, title and what it does, after the
-   *   question is gone; Enter in the field does the first
-   * @param {boolean} [what.danger] the first action loses something: the focus is on Cancel
+   * @param {string} words the question
+   * @param {Array<[string, (typed: string) => void]>} actions label and what it does, after the question is gone; Enter
+   *   in the field does the first
+   * @param {string} [field] what a line to type begins with; its text is given to the actions
    */
-  function ask({ label, words, field, actions, danger = false }) {
-    const asked = question(frame, element, { label, danger });
-    const input = field ? h("input", { class: "mk-input mk-wide", type: "text", "aria-label": field.label }) : null;
-    if (input) input.value = field.value;
-    const answer = ([, , action]) => {
-      const typed = input?.value ?? "";
+  function ask(words, actions, field) {
+    const asked = question(frame, element, { label: words });
+    const input = field && h("input", { class: "mk-input mk-wide", value: field, "aria-label": words });
+    const answer = (action) => {
       asked.close();
-      action(typed);
+      action(input?.value.trim());
     };
-    const buttons = actions.map((each, index) => {
-      const look = danger && index === 0 ? { class: "mk-button mk-danger" } : {};
-      return frame.button(each[0], each[1], () => answer(each), look);
-    });
-    asked.fill(h("p", {}, words), input, ...buttons);
-    input?.addEventListener("keydown", (event) => event.key === "Enter" && answer(actions[0]));
-    input?.select();
-    if (danger) asked.box.querySelector("button:last-of-type").focus();
+    const buttons = actions.map(([label, action]) => frame.button(label, label, () => answer(action)));
+    asked.fill(h("p", {}, words), input, buttons);
+    if (!input) return;
+    input.addEventListener("keydown", (event) => event.key === "Enter" && answer(actions[0][1]));
+    input.focus();
+    input.select();
   }
 
   return { element, ask, close: () => replace(element) };

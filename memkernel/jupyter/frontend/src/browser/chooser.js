@@ -1,40 +1,31 @@
 import { h, replace, text } from "../dom.js";
-import { ago, counted, moment } from "../format.js";
+import { counted, moment } from "../format.js";
 
 /** The stores to choose from, where none is in use. */
 export function chooser(frame) {
-  const list = h("ul", { class: "mk-stores" });
-  const count = h("span", { class: "mk-faint" });
-  replace(frame.body, h("div", { class: "mk-bar" }, h("span", { class: "mk-title" }, "Memory stores"), count), list);
+  const list = h("div", {});
   frame.root.setAttribute("aria-label", "Memory stores");
+  replace(frame.body, h("div", { class: "mk-bar" }, h("span", { class: "mk-title" }, "Memory stores")), list);
 
   function paint() {
     const rows = frame.get("stores");
-    count.textContent = rows.length ? counted(rows.length, "store") : "";
-    replace(list, rows.length ? rows.map((row) => h("li", {}, drawn(frame, row))) : h("li", {}, none()));
+    const none = h("p", { class: "mk-nothing" }, "There is no store: %memory create NAME");
+    replace(list, rows.length ? rows.map(drawn) : none);
+  }
+
+  function drawn([id, name, about, memories, updatedAt, archivedAt]) {
+    const facts = `${counted(memories, "memory", "memories")} · ${moment(updatedAt)}`;
+    const onclick = () => frame.attempt("Open the store", () => frame.call("choose", { store: id }));
+    return h(
+      "button",
+      { class: "mk-hit mk-store", onclick },
+      h("b", { class: "mk-name" }, ...text(name)),
+      h("span", { class: "mk-end" }, archivedAt && "archived · ", facts),
+      h("span", { class: "mk-snippet" }, ...text(about)),
+    );
   }
 
   paint();
   frame.ready("stores");
   return frame.on("stores", paint);
-}
-
-function drawn(frame, [id, name, description, memories, updatedAt, archivedAt]) {
-  const choose = () => frame.attempt("Open the store", () => frame.call("choose", { store: id }));
-  return h(
-    "button",
-    { type: "button", class: "mk-store", onclick: choose },
-    h("span", { class: "mk-store-name" }, ...text(name)),
-    archivedAt ? h("span", { class: "mk-tag" }, "archived") : null,
-    h("span", { class: "mk-store-facts", title: ago(updatedAt) }, facts(memories, updatedAt)),
-    description.length ? h("span", { class: "mk-store-about" }, ...text(description)) : null,
-  );
-}
-
-function facts(memories, updatedAt) {
-  return `${counted(memories, "memory", "memories")} · ${moment(updatedAt)}`;
-}
-
-function none() {
-  return h("p", { class: "mk-faint" }, "There is no store yet. ", h("code", {}, "%memory create NAME"), " makes one.");
 }

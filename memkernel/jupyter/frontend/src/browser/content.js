@@ -1,147 +1,111 @@
 import { h, plain, replace, text } from "../dom.js";
-import { actor, ago, moment, size } from "../format.js";
 import * as records from "../records.js";
-import { markdown } from "./markdown.js";
 
-const VIEWS = [
-  ["preview", "Preview", "Show it as Markdown, rendered"],
-  ["source", "Source", "Show the text as it is"],
-];
+const TAGS = "p h4 h5 h6 ul ol li blockquote pre code em strong s u hr br table thead tbody tr th td".split(" ");
+const VIEWS = { preview: "Preview", source: "Source", edit: "Edit" };
 
-/**
- * One memory, or one version of it: who wrote it, and its text, rendered or as it is.
- *
- * @param {object} desk
- * @param {{questions: object, editor: object, actions: HTMLElement}} parts what else stands in the pane
- */
-export function contentPane(desk, { questions, editor, actions }) {
+/** One memory, or one version of it: its text, rendered or as it is, and what can be done with it. */
+export function contentPane(desk, questions, editor) {
   const { frame } = desk;
-  const path = h("span", { class: "mk-path" });
-  const facts = h("div", { class: "mk-facts" });
-  const body = h("div", { class: "mk-text", tabindex: "0", role: "region", "aria-label": "Content" });
-  const views = VIEWS.map(([name, label, title]) => {
-    return frame.button(label, title, () => setView(name), { "data-view": name });
-  });
-  const edit = frame.button("Edit", "Edit (e)", () => desk.edit(), { "data-changes": true });
-  const switches = h("span", { class: "mk-switches", role: "group", "aria-label": "How it is shown" }, ...views, edit);
-  const head = h("div", { class: "mk-pane-head" }, path, h("span", { class: "mk-gap" }), switches, actions);
-  const element = h(
-    "div",
-    { class: "mk-pane mk-content", role: "region", "aria-label": "Memory" },
-    head,
-    questions.element,
-    facts,
-    body,
-    editor.element,
-  );
+  const path = h("b", { class: "mk-path" });
+  const facts = h("div", { class: "mk-facts-line" });
+  const body = h("div", { tabindex: "0", role: "region", "aria-label": "Content" });
+  const views = Object.entries(VIEWS).map(([name, label]) => frame.button(label, label, () => setView(name)));
+  const actions = [frame.button("Rename…", "Rename", rename), frame.button("Delete…", "Delete", () => remove())];
+  const head = h("div", { class: "mk-pane-head" }, path, h("span", { class: "mk-gap" }), views, actions);
+  const parts = [head, questions.element, facts, body, editor.element];
+  const element = h("div", { class: "mk-pane mk-content", role: "region", "aria-label": "Memory" }, parts);
   let shown = null;
 
   function setView(name) {
-    frame.set("view", name);
-    if (editor.isOpen()) editor.suspend();
-    paint();
+    if (name === "edit") return desk.edit();
+    return editor.leave(() => [frame.set("view", name), paint()]);
   }
 
   /** @param {object|null} content an answer of `read`, or nothing */
-  function put(content, { line = 0 } = {}) {
+  function put(content, line) {
     shown = content && { ...content, version: records.version(content.version) };
-    if (line && frame.get("view") !== "source") frame.set("view", "source");
+    if (line) frame.set("view", "source");
     paint();
     body.scrollTop = 0;
     if (line) scrollToLine(body, line);
   }
 
   function paint() {
-    const editing = editor.isOpen();
-    head.hidden = shown === null && !editing;
-    body.hidden = editing;
-    facts.hidden = editing || shown === null;
-    for (const each of views) each.setAttribute("aria-pressed", String(!editing && each.dataset.view === frame.get("view")));
-    edit.setAttribute("aria-pressed", String(editing));
-    if (shown === null) return replace(body, nothing(desk));
-    switches.hidden = shown.text === null;
-    edit.hidden = desk.readonly() || !(shown.live && shown.head);
-    actions.hidden = desk.readonly() || !(shown.live && shown.head);
-    replace(path, ...(shown.version.path === null ? ["(redacted)"] : text(shown.version.path)));
-    replace(facts, ...factsOf(shown, desk));
-    return paintText();
+    const editing = editor.title();
+    const view = editing ? "edit" : frame.get("view");
+    const may = Boolean(shown?.live && shown.head) && !frame.get("readonly");
+    const hide = [!shown || shown.text === null, !shown || shown.text === null, !may];
+    views.forEach((each, index) => {
+      each.hidden = hide[index];
+      each.setAttribute("aria-pressed", String(Object.keys(VIEWS)[index] === view));
+    });
+    for (const each of actions) each.hidden = !may || editing;
+    facts.hidden = editing || !shown;
+    body.hidden = Boolean(editing);
+    replace(path, ...(editing ? [editing] : text(shown?.version.path ?? "")));
+    if (!shown) return replace(body, h("p", { class: "mk-nothing" }, "Choose a memory, or a version."));
+    replace(facts, h("span", { class: "mk-faint" }, shown.facts), tagOf(shown.state), ...waysOn(shown));
+    return paintText(shown, view === "preview");
   }
 
-  function paintText() {
-    const rendered = frame.get("view") === "preview" && shown.text !== null;
-    body.className = `mk-text ${rendered ? "mk-preview" : "mk-source"}`;
-    if (shown.text === null) return replace(body, h("p", { class: "mk-gone" }, shown.note));
-    if (shown.text.length === 0) return replace(body, h("p", { class: "mk-faint" }, "(empty)"));
-    if (!rendered) return replace(body, ...text(shown.text));
-    const { nodes, whole } = markdown(shown.text);
-    return replace(body, ...nodes, whole ? null : cutShort(frame, setView));
+  function paintText({ text: words, nodes, note, cut }, rendered) {
+    body.className = `mk-text mk-${rendered ? "preview" : "source"}`;
+    if (words === null) return replace(body, h("p", { class: "mk-nothing" }, note));
+    if (!rendered) return replace(body, ...text(words));
+    return replace(body, nodes.flatMap(drawn), cut ? h("p", { class: "mk-faint" }, "… the rest is in Source") : null);
   }
 
-  return {
-    element,
-    body,
-    put,
-    paint,
-    shown: () => shown,
-    focus: () => body.focus(),
-  };
+  /** What can be done with a version that is not the head, or is of another memory than the selected one. */
+  function waysOn({ version, restorable, path: key }) {
+    return [
+      !desk.selected() && key && frame.button("History", "Its history", () => desk.show({ key, version: version.id })),
+      restorable && frame.button("Restore…", "Write this text as a new version", () => desk.restore(version)),
+      restorable && frame.button("Redact…", "Erase this text for ever", () => desk.redact(version)),
+    ].filter(Boolean);
+  }
+
+  function rename() {
+    const key = desk.selected();
+    const move = async (to) => {
+      if (await desk.ask("Rename", "rename", { path: key, new_path: to })) desk.open(to, "click");
+    };
+    questions.ask("Rename to", [["Rename", move]], key);
+  }
+
+  function remove(words = `Delete ${desk.selected()}? Its versions stay.`, expect = shown.sha256) {
+    const path = desk.selected();
+    const drop = async () => {
+      const answer = await desk.ask("Delete", "delete", { path, expect });
+      if (answer?.conflict) remove(answer.conflict.words, answer.conflict.sha256);
+      else if (answer) desk.show({ key: "", version: "" });
+    };
+    questions.ask(words, [["Delete", drop]]);
+  }
+
+  return { element, put, paint, shown: () => shown, focus: () => body.focus() };
 }
 
-function cutShort(frame, setView) {
-  const source = frame.button("Source", "Show the whole text as it is", () => setView("source"));
-  return h("p", { class: "mk-faint" }, "The rest is not rendered: the text is very long. The whole of it is in ", source);
+function tagOf(words) {
+  return words ? h("span", { class: "mk-tag" }, words) : null;
 }
 
-function nothing(desk) {
-  const words = desk.memories.total()
-    ? "Choose a memory, or a version in the history."
-    : desk.readonly()
-      ? "This store holds no memory."
-      : "This store holds no memory yet. New writes the first one.";
-  return h("p", { class: "mk-nothing" }, words);
+/** A node of rendered Markdown: `[tag, children]`, or `["", text]`. */
+function drawn([tag, children]) {
+  return tag ? [h(TAGS.includes(tag) ? tag : "span", {}, children.flatMap(drawn))] : text(children);
 }
 
-function factsOf(shown, desk) {
-  const { version, live, head } = shown;
-  const bytes = version.size === null ? null : size(version.size);
-  const written = h("span", { title: ago(version.at) }, `${version.operation} ${moment(version.at)} UTC`);
-  const words = [`@${version.ordinal}`, written, actor(version) || null, bytes].filter(Boolean);
-  const line = words.flatMap((each, index) => (index ? [" · ", each] : [each]));
-  return [
-    h("span", { class: "mk-faint mk-written" }, ...line),
-    head && live ? null : h("span", { class: "mk-tag" }, live ? "not the head" : "deleted"),
-    ...waysOn(shown, desk),
-  ];
-}
-
-/** What can be done with a version that is not the head, or is of another memory than the selected one. */
-function waysOn({ version, live, head, text: words }, desk) {
-  const { frame } = desk;
-  const elsewhere = desk.selected() === "" && version.path !== null;
-  const old = !(live && head);
-  const may = old && !desk.readonly();
-  const name = version.path === null ? "" : plain(version.path);
-  return [
-    elsewhere && frame.button("Its history", `Show the history of ${name}`, () => desk.showHistory(version)),
-    live && !head && frame.button("Compare with head", "Show what changed since", () => desk.compareHead(version)),
-    live && !head && !elsewhere && frame.button("Head", "Back to the head", () => desk.open(desk.selected(), "click")),
-    may && words !== null && frame.button("Restore…", "Write this text as a new version", () => desk.restore(version)),
-    may && words !== null && frame.button("Redact…", "Erase this text for ever", () => desk.redact(version)),
-  ].filter(Boolean);
-}
-
-/** Bring a line of a text that is one node (or few, with marks) to the top. */
+/** Bring a line of a text to the top; the text is one node, or a few with marks between. */
 function scrollToLine(body, line) {
   let left = line - 1;
   for (const node of body.childNodes) {
-    const words = node.textContent;
-    for (let at = words.indexOf("\n"); at >= 0 && left > 0; at = words.indexOf("\n", at + 1)) {
+    for (let at = node.textContent.indexOf("\n"); at >= 0; at = node.textContent.indexOf("\n", at + 1)) {
       left -= 1;
-      if (left > 0 || node.nodeType !== Node.TEXT_NODE) continue;
+      if (left) continue;
       const range = document.createRange();
       range.setStart(node, at + 1);
-      range.setEnd(node, Math.min(words.length, at + 2));
       body.scrollTop += range.getBoundingClientRect().top - body.getBoundingClientRect().top - 24;
+      return;
     }
   }
 }

@@ -1,4 +1,4 @@
-import { h, plain, replace, text } from "../dom.js";
+import { h, plain, text } from "../dom.js";
 import { actor, ago, counted, glyph, moment, number, versionLine } from "../format.js";
 import * as records from "../records.js";
 import { windowed } from "./windowed.js";
@@ -9,163 +9,133 @@ const SETTLE_MS = 150;
 const MOST_COUNTED = 60;
 const SHORT = 12;
 
-/**
- * The versions of the selected memory, or of the whole store where none is selected, newest first.
- *
- * @param {object} desk
- * @returns {{element: HTMLElement, show: (key: string) => void}}
- */
+/** The versions of the selected memory, or of the whole store where none is selected, newest first. */
 export function timelinePane(desk) {
   const { frame } = desk;
-  const title = h("span", { class: "mk-pane-title" });
   const count = h("span", { class: "mk-faint" });
-  const hint = h("div", { class: "mk-foot mk-hint" });
   const changes = new Map();
   let key = null;
   let versions = [];
   let next = null;
   let total = 0;
-  let loading = false;
+  let loading = null; // the key whose versions are on their way
   let settling = 0;
 
-  const list = windowed({
-    role: "listbox",
-    label: "Versions, newest first",
-    rowPx: ROW_PX,
-    draw: (version, index) => versionRow(version, index, { desk, key, total, changes }),
-    onMove: (version, _, how) => how === "key" && desk.lookAt(version),
-    onOpen: (version, _, how) => (how === "click" ? desk.lookAt(version, "click") : desk.compareWith(version)),
-    onKey,
-    onReach,
+  const list = windowed(ROW_PX, "listbox", "Versions, newest first", {
+    draw: versionRow,
+    look: desk.lookAt,
+    open: (version, how) => (how === "click" ? desk.lookAt(version, how) : desk.compareWith(version)),
+    key: ({ key: pressed }, version) => pressed === " " && version && [desk.lookAt(version, "click")],
+    paint: onPaint,
   });
   const element = h(
     "div",
     { class: "mk-pane mk-history", role: "region", "aria-label": "History" },
-    h("div", { class: "mk-pane-head" }, title, count),
+    h(
+      "div",
+      { class: "mk-pane-head" },
+      h("b", {}, "History"),
+      count,
+      h("span", { class: "mk-gap" }),
+      frame.button("Base", "Mark the version as the base, or unmark it (c)", () => desk.markBase(list.active())),
+      frame.button("Compare", "With the base, or else the version before (d)", () => desk.compareWith(list.active())),
+    ),
     list.element,
-    hint,
   );
 
-  function onKey(event, version) {
-    const action = { c: desk.markBase, d: desk.compareWith, " ": desk.lookAt }[event.key];
-    if (!action || !version) return false;
-    action(version);
-    return true;
-  }
-
-  /** The timeline of another memory, or of the store: what the state holds of it at once, the rest as it is looked at. */
-  function show(nextKey, { fromState = false } = {}) {
-    const same = nextKey === key;
+  function show(nextKey) {
+    if (nextKey !== key) take([], 0);
     key = nextKey;
-    title.textContent = key ? "History" : "History of the store";
-    if (fromState) return put(frame.get("versions").map(records.version), frame.get("versions_total"));
-    if (!same) put([], 0, "…");
-    return load(true);
+    return load("");
   }
 
-  function put(rows, rowsTotal, words) {
+  function take(rows, rowsTotal) {
     versions = rows;
     total = rowsTotal;
     next = rows.length < total ? (rows.at(-1)?.id ?? null) : null;
-    loading = false;
-    paint(words);
-  }
-
-  function paint(words = counted(total, "version")) {
-    count.textContent = words;
-    list.set(versions, versions.findIndex(({ id }) => id === desk.version()));
-    paintHint();
-  }
-
-  function paintHint() {
-    const base = versions.find(({ id }) => id === frame.get("base_version"));
-    replace(hint, ...(base ? baseWords(base) : [h("kbd", {}, "Enter"), " compare ", h("kbd", {}, "c"), " mark as base"]));
-  }
-
-  function baseWords(base) {
-    const unmark = () => desk.markBase(base);
-    return [h("kbd", {}, "Enter"), ` compare with @${base.ordinal} `, frame.button("Unmark", "Unmark the base (c)", unmark)];
-  }
-
-  async function load(anew = false) {
-    if (loading && !anew) return;
-    const wanted = key;
-    loading = true;
-    const page = await frame.attempt("Show the history", () =>
-      frame.call("timeline", { path: wanted, before: anew ? "" : next }),
-    );
-    if (wanted !== key) return;
-    loading = false;
-    if (!page) return;
-    const rows = page.versions.map(records.version);
-    versions = anew ? rows : [...versions, ...rows];
-    next = page.next;
-    total = page.total;
     paint();
   }
 
-  function onReach(last) {
-    if (next !== null && !loading && last >= versions.length - SOON) load();
+  function paint() {
+    count.textContent = total ? number(total) : "";
+    const active = list.active()?.id ?? desk.version();
+    list.set(versions, ({ id }) => id === active);
+  }
+
+  async function load(before) {
+    const wanted = (loading = key);
+    const page = await frame.attempt("History", () => frame.call("timeline", { path: wanted, before }));
+    if (wanted !== key) return;
+    loading = null;
+    if (!page) return;
+    const rows = page.versions.map(records.version);
+    take(before ? [...versions, ...rows] : rows, page.total);
+    next = page.next;
+  }
+
+  function onPaint(drawn, end) {
+    if (next && loading === null && end > versions.length - SOON) load(next);
     clearTimeout(settling);
-    settling = setTimeout(countLines, SETTLE_MS);
+    settling = setTimeout(() => countLines(drawn), SETTLE_MS);
   }
 
   /** How many lines each version on screen added and removed. */
-  async function countLines() {
-    const unknown = list.drawn().filter(({ id, redactedAt }) => !changes.has(id) && !redactedAt);
-    const ids = unknown.slice(0, MOST_COUNTED).map(({ id }) => id);
-    if (!ids.length) return;
-    for (const id of ids) changes.set(id, null);
-    const found = await frame.call("changes", { versions: ids }).catch(() => null); // a number less is no failure
-    if (!found) return;
+  async function countLines(drawn) {
+    const unknown = drawn.filter(({ id }) => !changes.has(id)).map(({ id }) => id);
+    if (!unknown.length) return;
+    for (const id of unknown) changes.set(id, null);
+    const asked = { versions: unknown.slice(0, MOST_COUNTED) };
+    const found = await frame.call("changes", asked).catch(() => ({ changes: {} })); // a number less is no failure
     for (const [id, lines] of Object.entries(found.changes)) changes.set(id, lines);
     list.paint();
+  }
+
+  function versionRow(version, index) {
+    const { id, ordinal, path, operation, redactedAt, at } = version;
+    const did = redactedAt ? "redacted" : operation;
+    const lines = changes.get(id);
+    return h(
+      "div",
+      {
+        class: "mk-row mk-version",
+        role: "option",
+        title: `${path === null || key ? "" : `${plain(path)} `}${versionLine(version)} UTC, ${ago(at)}`,
+        "aria-setsize": total,
+        "aria-posinset": index + 1,
+        "aria-selected": String(id === desk.version()),
+      },
+      h("span", { class: `mk-glyph mk-${did}`, role: "img", "aria-label": did }, glyph(version)),
+      h("span", { class: "mk-name" }, h("b", {}, `@${ordinal} `), ...(key || path === null ? [] : text(path))),
+      id === frame.get("base_version") ? h("span", { class: "mk-tag" }, "base") : null,
+      h("span", { class: "mk-end" }, lines ? `+${number(lines[0])} −${number(lines[1])}` : ""),
+      h("span", { class: "mk-end mk-name" }, `${moment(at)} · ${shortActor(version)}`),
+    );
   }
 
   frame.onClose(() => clearTimeout(settling));
   return {
     element,
     show,
-    repaint: () => paint(),
-    list,
+    paint,
     versions: () => versions,
-    active: () => list.items[list.active],
-    /** Whether the state says the same as what is here, or an answer is on its way. */
-    agrees: () => loading || (frame.get("versions")[0]?.[0] === versions[0]?.id && frame.get("versions_total") === total),
-    find: (id) => versions.find((version) => version.id === id),
+    active: list.active,
     dispose: list.dispose,
+    find: (id) => versions.find((version) => version.id === id),
+    /** What the state holds, without a question. */
+    start(stateKey) {
+      key = stateKey;
+      take(frame.get("versions").map(records.version), frame.get("versions_total"));
+    },
+    /** Whether the state says the same as what is here, or an answer is on its way. */
+    agrees() {
+      const [newest] = frame.get("versions");
+      return loading !== null || (frame.get("versions_total") === total && newest?.[0] === versions[0]?.id);
+    },
   };
 }
 
-function versionRow(version, index, { desk, key, total, changes }) {
-  const did = version.redactedAt ? "redacted" : version.operation;
-  const base = version.id === desk.base();
-  const where = key || version.path === null ? [] : text(version.path);
-  return h(
-    "div",
-    {
-      class: "mk-row mk-version",
-      role: "option",
-      "aria-setsize": total,
-      "aria-posinset": index + 1,
-      "aria-selected": String(version.id === desk.version()),
-      title: `${versionLine(version)} UTC, ${ago(version.at)}${version.path === null ? "" : `, ${plain(version.path)}`}`,
-    },
-    h("span", { class: `mk-glyph mk-${did}`, role: "img", "aria-label": did }, glyph(version)),
-    h("span", { class: "mk-version-what" }, h("b", {}, `@${version.ordinal}`), " ", ...where, base ? h("span", { class: "mk-tag" }, "base") : null),
-    lines(changes.get(version.id)),
-    h("span", { class: "mk-version-who" }, `${moment(version.at)} · ${shortActor(version)}`),
-  );
-}
-
-/** An id's beginning is enough to tell actors apart; the whole of it is in the title. */
+/** An id's beginning tells actors apart; the whole of it is in the title. */
 function shortActor(version) {
   const { actorId } = version;
-  return actor({ ...version, actorId: actorId && actorId.length > SHORT ? `${actorId.slice(0, SHORT)}…` : actorId });
-}
-
-function lines(found) {
-  if (!found) return null;
-  const [added, removed] = found;
-  return h("span", { class: "mk-row-end" }, `+${number(added)} −${number(removed)}`);
+  return actor({ ...version, actorId: actorId?.length > SHORT ? `${actorId.slice(0, SHORT)}…` : actorId });
 }

@@ -1,139 +1,103 @@
-import { h, plain, text } from "../dom.js";
+import { h, plain, replace, text } from "../dom.js";
 import { ago, moment, number, size } from "../format.js";
 import { above, filtered, rowsOf, treeOf } from "./paths.js";
 import { windowed } from "./windowed.js";
 
 const ROW_PX = 24;
-const OPEN_AT_FIRST = 40; // a store with fewer rows than this is shown with all its directories open
+const FEW = 40; // a store of so few memories is shown with all its directories open
 
-/**
- * The memories as a tree, or, with a filter, as the list of those whose paths hold its words.
- *
- * @param {object} desk what the browser's panes share (store_view.js)
- * @returns {{element: HTMLElement, update: () => void, filter: (words: string) => void, reveal: (key: string) => void}}
- */
+/** The memories as a tree, or, with a filter, as the list of those whose paths hold its words. */
 export function treePane(desk) {
   const open = new Set();
+  const none = h("p", { class: "mk-nothing" });
   let root = treeOf([]);
   let words = "";
-  let first = true;
-  let deleted = null; // the memories that are shown instead of those that live
-  const list = windowed({
-    role: "tree",
-    label: "Memories",
-    rowPx: ROW_PX,
-    draw: (row) => treeRow(row, desk),
-    onMove: ({ node }, _, how) => how === "key" && node.memory && !node.memory.deleted && desk.look(node.key),
-    onOpen: (row, _, how) => enter(row, how),
-    onKey,
+  let fresh = true;
+  const list = windowed(ROW_PX, "tree", "Memories", {
+    draw: (row) => treeRow(row, open, desk.selected()),
+    look: ({ node }) => node.memory && desk.look(node.key),
+    open: enter,
+    key: onKey,
   });
 
-  function rows() {
-    if (deleted) return filtered(deleted, words);
-    return words ? filtered(desk.memories.all(), words) : rowsOf(root, open);
+  function paint(key = list.active()?.node.key) {
+    const rows = words ? filtered(desk.memories.all(), words) : rowsOf(root, open);
+    list.set(rows, ({ node }) => node.key === key);
+    none.hidden = rows.length > 0 || !words;
+    const pressed = words[0] === "/" ? "Enter" : "Ctrl+Enter";
+    replace(none, `No path holds “${words}”. ${pressed} searches the contents.`);
+    return rows.length;
   }
 
-  function enter(row, how) {
-    const { key, memory } = row.node;
-    if (!memory) toggle(row);
-    else if (memory.deleted) desk.showHistory(memory);
-    else desk.open(key, how);
+  function enter({ node }, how) {
+    if (node.memory) desk.open(node.key, how);
+    else if (open.delete(node.key) || open.add(node.key)) paint(node.key);
   }
 
-  function paint(key = list.items[list.active]?.node.key) {
-    const next = rows();
-    list.set(next, next.findIndex(({ node }) => node.key === key));
-  }
-
-  function toggle({ node, open: isOpen }) {
-    if (isOpen) open.delete(node.key);
-    else open.add(node.key);
-    paint(node.key);
-  }
-
-  function onKey(event, row, index) {
+  function onKey({ key }, row, index) {
     if (!row) return false;
-    if (event.key === "ArrowRight" && row.open === false) toggle(row);
-    else if (event.key === "ArrowRight" && row.open) list.move(index + 1, "key");
-    else if (event.key === "ArrowLeft" && row.open) toggle(row);
-    else if (event.key === "ArrowLeft") toParent(row, index);
-    else if (event.key === " ") enter(row, "key");
+    const isOpen = open.has(row.node.key);
+    if (key === "ArrowRight" && isOpen) list.move(index + 1);
+    else if (key === "ArrowLeft" && !isOpen) list.move(list.items().findLastIndex(isParentOf(row, index)));
+    else if (key === " " || (key === (isOpen ? "ArrowLeft" : "ArrowRight") && row.node.children)) enter(row, "key");
     else return false;
     return true;
   }
 
-  function toParent(row, index) {
-    for (let up = index - 1; up >= 0; up -= 1) if (list.items[up].level < row.level) return list.move(up, "key");
-    return undefined;
-  }
-
-  function openFirst() {
-    if (!first || !root.count || root.count < desk.memories.total()) return;
-    first = false;
-    const all = new Set();
-    const walk = (node) => node.children?.forEach((child) => child.children && all.add(child.key) && walk(child));
-    walk(root);
-    if (root.count + all.size <= OPEN_AT_FIRST) for (const key of all) open.add(key);
-    else if (root.children.filter((child) => child.children).length === 1) open.add(root.children[0].key);
-  }
-
   return {
-    element: list.element,
-    list,
+    element: h("div", { class: "mk-tree" }, list.element, none),
+    paint: list.paint,
+    dispose: list.dispose,
     update() {
       root = treeOf(desk.memories.all());
-      openFirst();
-      paint();
-    },
-    paint: () => list.paint(),
-    /** Show deleted memories instead; null goes back to those that live. */
-    showDeleted(memories) {
-      deleted = memories;
-      paint();
+      if (fresh && root.count < FEW) for (const { key } of inner(root)) open.add(key);
+      fresh = !root.count;
+      return paint();
     },
     filter(next) {
-      words = next.trim();
-      paint();
-      return list.items.length;
+      words = next;
+      return paint();
     },
     /** Open the directories above a memory and bring its row into sight. */
     reveal(key) {
       for (const directory of above(key)) open.add(directory);
       paint(key);
-      list.reveal(list.active);
+      if (list.active()) list.move(list.items().indexOf(list.active()));
     },
     focus() {
       list.element.focus();
-      if (list.active < 0) list.move(0);
+      if (!list.active()) list.move(0);
     },
-    dispose: list.dispose,
   };
 }
 
-function treeRow({ node, level, place, siblings, open }, desk) {
-  const { memory } = node;
-  const facts = memory
-    ? h("span", { class: "mk-row-end", title: updated(memory) }, memory.deleted ? moment(memory.updatedAt) : size(memory.size))
-    : h("span", { class: "mk-row-end" }, number(node.count));
-  const name = h("span", { class: "mk-row-name", title: memory ? plain(memory.path) : node.key }, ...text(node.name));
-  const draft = desk.drafts.has(node.key);
-  return h(
+/** A directory and those inside of it. */
+function inner(node) {
+  return node.children ? [node, ...node.children.flatMap(inner)] : [];
+}
+
+function isParentOf({ level }, below) {
+  return (each, index) => index < below && each.level < level;
+}
+
+function treeRow({ node, level, place, siblings }, open, selected) {
+  const { key, name, memory, count } = node;
+  const isOpen = memory ? null : String(open.has(key));
+  const row = h(
     "div",
     {
-      class: `mk-row mk-level-${Math.min(level, 12)} ${memory ? "mk-leaf" : open ? "mk-open" : "mk-shut"}`,
+      class: "mk-row",
       role: "treeitem",
+      title: memory ? `${plain(memory.path)}, ${moment(memory.updatedAt)} UTC, ${ago(memory.updatedAt)}` : key,
       "aria-level": level,
       "aria-setsize": siblings,
       "aria-posinset": place,
-      "aria-expanded": open === null ? null : String(open),
-      "aria-selected": String(node.key === desk.selected()),
+      "aria-expanded": isOpen,
+      "aria-selected": String(key === selected),
     },
-    name,
-    draft ? h("span", { class: "mk-tag" }, "not saved") : null,
-    facts,
+    h("span", { class: "mk-name" }, ...text(name)),
+    h("span", { class: "mk-end" }, memory ? (memory.size === null ? "deleted" : size(memory.size)) : number(count)),
   );
-}
-
-function updated({ updatedAt, deleted }) {
-  return `${deleted ? "deleted" : "changed"} ${moment(updatedAt)} UTC, ${ago(updatedAt)}`;
+  row.style.setProperty("--level", level);
+  return row;
 }

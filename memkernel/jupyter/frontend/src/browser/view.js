@@ -2,7 +2,8 @@ import { chooser } from "./chooser.js";
 import { storeView } from "./store_view.js";
 
 /**
- * The StoreBrowser: a store's memories, one of them, and its history; or the stores to choose from, where none is in use.
+ * The StoreBrowser: a store's memories, one of them, and its history; or the stores to choose
+ * from, where none is in use.
  *
  * @param {object} frame from openFrame
  */
