@@ -1,17 +1,22 @@
 /**
  * An element. Children are nodes or plain text, never HTML: nothing that is stored can become markup.
  *
- * @param {string} tag
- * @param {Object<string, *>} props attributes, and listeners by `on…`; true is an empty attribute, false and null none
- * @param {...(Node|string|null)} children
+ * @param {string} tag with its classes: `td.mk-line.mk-went`
+ * @param {...*} rest first, or not at all, its attributes, and listeners by `on…` (true is an empty attribute, false
+ *   and null none); then its children: nodes, texts, lists of them, null
  * @returns {HTMLElement}
  */
-export function h(tag, props = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(props)) setProp(element, name, value);
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+export function h(tag, ...rest) {
+  const [name, ...classes] = tag.split(".");
+  const element = document.createElement(name);
+  if (classes.length) element.className = classes.join(" ");
+  const props = rest[0]?.constructor === Object ? rest.shift() : {};
+  for (const [key, value] of Object.entries(props)) setProp(element, key, value);
+  element.append(...nodes(rest));
   return element;
 }
+
+const nodes = (children) => children.flat().filter((child) => child !== null && child !== undefined);
 
 function setProp(element, name, value) {
   if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -21,7 +26,7 @@ function setProp(element, name, value) {
 
 /** Put these children in place of those that are there. */
 export function replace(element, ...children) {
-  element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.replaceChildren(...nodes(children));
   return element;
 }
 

@@ -7,7 +7,7 @@ async function askRedaction(facts = {}) {
   const opened = openDiff();
   button(opened.root, "Redact…").focus();
   button(opened.root, "Redact…").click();
-  const answer = { ordinal: 3, others: 0, heads: 0, is_head: false, reason: "", ...facts };
+  const answer = { ordinal: 3, reason: "", sentence: "The text of @3 is erased for ever.", same: "", ...facts };
   await opened.model.answer("redaction", answer);
   return opened;
 }
@@ -34,7 +34,7 @@ test("a head that has moved is told, and asked once more", async () => {
   const { root, model } = openDiff();
   button(root, "Restore…").click();
   button(root, "Restore").click();
-  await model.answer("restore", { moved: versionRow(5) });
+  await model.answer("restore", { moved: versionRow(5), sentence: "Meanwhile there is @5 (modified). All the same?" });
   expect(dialog(root).textContent).toContain("Meanwhile there is @5 (modified)");
   button(root, "Restore").click();
   expect(model.asked("restore")[1].params.head).toBe("memver_5");
@@ -61,9 +61,9 @@ test("redacting wants the version's number typed", async () => {
 });
 
 test("what is redacted is asked for again, and what still holds the text is said", async () => {
-  const { root, model } = await askRedaction({ others: 2, heads: 1 });
-  expect(dialog(root).textContent).toContain("also redact the other 2 versions holding this text");
-  expect(dialog(root).textContent).toContain("1 live memory with this text cannot be redacted");
+  const { root, model } = await askRedaction({ same: "also redact the other 2 versions" });
+  expect(dialog(root).textContent).toContain("The text of @3 is erased for ever.");
+  expect(root.querySelector("label:has([type=checkbox])").textContent).toBe(" also redact the other 2 versions");
   root.querySelector("[type=checkbox]").checked = true;
   type(root, "3");
   button(root, "Redact for ever").click();
@@ -78,7 +78,7 @@ test("what is redacted is asked for again, and what still holds the text is said
 });
 
 test("a version that cannot be redacted says why, with nothing to press but Cancel", async () => {
-  const { root } = await askRedaction({ is_head: true, reason: "@3 is the head. Write a newer version first." });
+  const { root } = await askRedaction({ reason: "@3 is the head. Write a newer version first." });
   expect(dialog(root).textContent).toContain("@3 is the head. Write a newer version first.");
   expect([...dialog(root).querySelectorAll("button")].map((each) => each.textContent)).toEqual(["Cancel"]);
 });

@@ -25,6 +25,7 @@ export function view(old, fresh, more = {}) {
     removed: 1,
     places: 1,
     notes: [],
+    names: [old ? `@${old}` : "nothing", `@${fresh}`],
     rows: [
       ["=", 1, 1, "same"],
       ["~", 2, 2, [[0, "a "], [1, "b"]], [[0, "a "], [1, "c"]]],

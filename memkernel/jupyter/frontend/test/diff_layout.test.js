@@ -8,17 +8,17 @@ test("side by side: what went and what came stand beside each other and are neve
   const rows = [["-", 1, "a"], ["-", 2, "b"], ["+", 1, "x"], ["=", 3, 2, "same"]];
   expect(shown(splitLines(rows))).toEqual([
     ["went 1", "came 1", true],
-    ["went 2", null, false],
-    ["same 3", "same 2", false],
+    ["went 2", undefined, false],
+    ["same 3", "same 2", undefined],
   ]);
 });
 
 test("side by side: a line that changed stays beside what it became", () => {
   const rows = [["-", 1, "a"], ["~", 2, 1, [[1, "b"]], [[1, "x"]]], ["+", 2, "y"]];
   expect(shown(splitLines(rows))).toEqual([
-    ["went 1", null, true],
+    ["went 1", undefined, true],
     ["went 2", "came 1", false],
-    [null, "came 2", false],
+    [undefined, "came 2", false],
   ]);
 });
 

@@ -6,8 +6,8 @@ test("the first pair is painted from the state, without a request", () => {
   expect(root.querySelector("del").textContent).toBe("b");
   expect(root.querySelector("ins").textContent).toBe("c");
   expect([...root.querySelectorAll("th")].map((each) => each.textContent)).toEqual([
-    "@2 · modified · session sesn_9 · 2026-11-30 09:21",
-    "@3 · modified · session sesn_9 · 2026-11-30 09:21",
+    "@2",
+    "@3",
   ]);
   expect(model.sent).toEqual([]);
 });
@@ -68,7 +68,7 @@ test("any version can be what it is compared with, and it stays so along the ste
   expect(model.get("base")).toBe("prev");
   press(root, "b");
   expect(model.get("base")).toBe(2);
-  expect(said(root)).toBe("Compared with @3 · modified · session sesn_9 · 2026-11-30 09:21");
+  expect(said(root)).toBe("Compared with @3");
 });
 
 test("Python may point anywhere: what the page does not know yet is asked for first", async () => {
@@ -79,7 +79,7 @@ test("Python may point anywhere: what the page does not know yet is asked for fi
   await model.answer("history", { versions: found, total: 900, first: 1 });
   await model.answer("diff", view(399, 400));
   expect(root.querySelector(".mk-facts").textContent).toBe("@400 of 900");
-  expect(root.querySelector("th").textContent).toMatch(/^@399 /);
+  expect(root.querySelector("th").textContent).toBe("@399");
 });
 
 test("pruned versions are no place to go to", async () => {

@@ -11,22 +11,22 @@ const TICKS = 300;
  *   rows, if there are any
  */
 export function changeWalk(box, { total, more, say }) {
-  const ticks = h("div", { class: "mk-ticks", "aria-hidden": "true" });
+  const ticks = h("div.mk-ticks", { "aria-hidden": "true" });
+  const places = () => [...box.querySelectorAll("[data-place]")];
   let current = -1;
-
-  const places = () => box.querySelectorAll("[data-place]");
 
   async function go(step) {
     const next = Math.max(0, current + step);
     while (next >= places().length && (await more()));
-    const all = places();
-    if (all.length) focus(all, Math.min(next, all.length - 1));
+    focus(Math.min(next, places().length - 1));
   }
 
-  function focus(all, index) {
-    current = index;
+  function focus(index) {
+    const all = places();
     const place = all[index];
-    for (const each of box.querySelectorAll(".mk-current")) each.classList.remove("mk-current");
+    if (!place) return;
+    all[current]?.classList.remove("mk-current");
+    current = index;
     place.classList.add("mk-current");
     box.scrollTop = place.offsetTop - box.clientHeight / 3;
     place.focus({ preventScroll: true });
@@ -37,15 +37,12 @@ export function changeWalk(box, { total, more, say }) {
   /** Many changes share a tick; a box that is seen whole needs none. */
   function mark() {
     const height = box.scrollHeight;
-    const shown = height > box.clientHeight ? [...places()] : [];
-    const seen = new Set();
-    const marks = shown.flatMap((place, index) => {
-      const at = Math.round((place.offsetTop / height) * TICKS);
-      if (seen.has(at)) return [];
-      seen.add(at);
-      return [h("i", { style: `top:${((at / TICKS) * 100).toFixed(2)}%`, onclick: () => focus(shown, index) })];
+    const marks = new Map();
+    places().forEach((place, index) => {
+      const at = Math.round((place.offsetTop / height) * TICKS) / TICKS;
+      if (!marks.has(at)) marks.set(at, h("i", { style: `top:${at * 100}%`, onclick: () => focus(index) }));
     });
-    replace(ticks, marks);
+    replace(ticks, height > box.clientHeight ? [...marks.values()] : []);
   }
 
   return {

@@ -14,27 +14,26 @@ export function history(ask) {
 
   function take(rows, { total = 0, first: oldest = first } = {}) {
     for (const row of rows) known.set(row[1], record(row));
-    first = oldest;
+    first = oldest; // pruning takes the oldest versions away
     last = Math.max(last, total, ...rows.map((row) => row[1]));
   }
 
   const all = () => [...known.values()].sort((one, other) => one.ordinal - other.ordinal);
 
+  /** The version, with those around it. */
+  async function load(ordinal) {
+    if (!known.has(ordinal)) {
+      const answer = await ask(all()[0].id, Math.min(last, ordinal + NEAR) + 1);
+      take(answer.versions, answer);
+    }
+    return known.get(ordinal);
+  }
+
   return {
-    take,
-    all,
+    ...{ take, all, load },
     at: (ordinal) => known.get(ordinal),
     of: (id) => all().find((each) => each.id === id),
-    /** The oldest ordinal: pruning takes the oldest versions away. */
     first: () => first,
     last: () => last,
-    newest: () => known.get(last),
-    /** The version, and those around it. */
-    async load(ordinal) {
-      if (known.has(ordinal)) return known.get(ordinal);
-      const answer = await ask(all()[0]?.id ?? "", Math.min(last, ordinal + NEAR) + 1);
-      take(answer.versions, answer);
-      return known.get(ordinal);
-    },
   };
 }

@@ -1,7 +1,5 @@
 // Rows as Python sends them -> the lines of a table, side by side or unified. Knows no element.
 
-const CHANGED = new Set(["~", "-", "+"]);
-
 /**
  * One side of a line.
  *
@@ -10,35 +8,33 @@ const CHANGED = new Set(["~", "-", "+"]);
  */
 
 /** @returns {Line[]} the lines, an old and a new side in each; `inPlace`: the row before them had changed already */
-export function splitLines(rows, inPlace = false) {
-  return lines(rows, inPlace, sideBySide);
-}
+export const splitLines = (rows, inPlace) => lines(rows, inPlace, sideBySide);
 
 /** @returns {Line[]} the same with one side in each: of a change first all that went, then all that came */
-export function unifiedLines(rows, inPlace = false) {
-  return lines(rows, inPlace, oneBelowTheOther);
-}
+export const unifiedLines = (rows, inPlace) => lines(rows, inPlace, oneBelowTheOther);
 
 /** Whether the last of these rows is part of a change, which the next page may go on with. */
-export function endsInPlace(rows) {
-  return rows.length > 0 && CHANGED.has(rows.at(-1)[0]);
-}
+export const endsInPlace = (rows) => rows.length > 0 && isChange(rows.at(-1));
+
+const isChange = ([sign]) => sign !== "=" && sign !== "f";
 
 function lines(rows, inPlace, arrange) {
   const found = [];
-  for (let start = 0; start < rows.length; ) {
-    const row = rows[start];
-    let stop = start + 1;
-    if (row[0] === "f") found.push({ fold: row });
-    else if (row[0] === "=") found.push({ sides: [same(row[1], row[3]), same(row[2], row[3])], starts: false });
-    else {
-      while (stop < rows.length && CHANGED.has(rows[stop][0])) stop += 1;
-      const pairs = arrange(rows.slice(start, stop));
-      const goesOn = inPlace && start === 0;
-      found.push(...pairs.map((sides, index) => ({ sides, starts: index === 0 && !goesOn })));
+  let change = [];
+  const flush = () => {
+    const goesOn = inPlace && !found.length;
+    found.push(...arrange(change).map((sides, index) => ({ sides, starts: !index && !goesOn })));
+    change = [];
+  };
+  for (const row of rows) {
+    if (isChange(row)) {
+      change.push(row);
+      continue;
     }
-    start = stop;
+    flush();
+    found.push(row[0] === "f" ? { fold: row } : { sides: [same(row[1], row[3]), same(row[2], row[3])] });
   }
+  flush();
   return found;
 }
 
@@ -48,17 +44,17 @@ function sideBySide(change) {
   let went = [];
   let came = [];
   const flush = () => {
-    const count = Math.max(went.length, came.length);
-    for (let index = 0; index < count; index += 1) pairs.push([went[index] ?? null, came[index] ?? null]);
+    const longer = went.length > came.length ? went : came;
+    pairs.push(...longer.map((_, index) => [went[index], came[index]]));
     went = [];
     came = [];
   };
   for (const row of change) {
     const [old, fresh] = sides(row);
-    if (row[0] === "~" || (row[0] === "-" && came.length)) flush();
+    if (old && (fresh || came.length)) flush();
     if (old) went.push(old);
     if (fresh) came.push(fresh);
-    if (row[0] === "~") flush();
+    if (old && fresh) flush();
   }
   flush();
   return pairs;
@@ -66,31 +62,25 @@ function sideBySide(change) {
 
 function oneBelowTheOther(change) {
   const both = change.map(sides);
-  return [
-    ...both.filter(([old]) => old).map(([old]) => [old, null]),
-    ...both.filter(([, fresh]) => fresh).map(([, fresh]) => [null, fresh]),
-  ];
+  const went = both.filter(([old]) => old).map(([old]) => [old]);
+  return [...went, ...both.filter(([, fresh]) => fresh).map(([, fresh]) => [undefined, fresh])];
 }
 
-function sides(row) {
-  if (row[0] === "-") return [{ number: row[1], kind: "went", spans: [[0, row[2]]] }, null];
-  if (row[0] === "+") return [null, { number: row[1], kind: "came", spans: [[0, row[2]]] }];
-  return [
-    { number: row[1], kind: "went", spans: row[3] },
-    { number: row[2], kind: "came", spans: row[4] },
-  ];
+function sides([sign, number, second, oldSpans, newSpans]) {
+  if (sign === "-") return [side("went", number, [[0, second]])];
+  if (sign === "+") return [undefined, side("came", number, [[0, second]])];
+  return [side("went", number, oldSpans), side("came", second, newSpans)];
 }
 
-function same(number, marked) {
-  return { number, kind: "same", spans: [[0, marked]] };
-}
+const side = (kind, number, spans) => ({ kind, number, spans });
+const same = (number, marked) => side("same", number, [[0, marked]]);
 
 /** What a fold becomes once some of its lines are known, from its beginning or from its end. */
 export function unfolded([, old, fresh, count], texts, fromEnd = false) {
   const left = count - texts.length;
   const skipped = fromEnd ? left : 0;
-  const shown = texts.map((each, index) => ["=", old + skipped + index, fresh + skipped + index, each]);
-  if (!left) return shown;
-  const rest = fromEnd ? ["f", old, fresh, left] : ["f", old + texts.length, fresh + texts.length, left];
-  return fromEnd ? [rest, ...shown] : [...shown, rest];
+  const passed = fromEnd ? 0 : texts.length;
+  const shown = texts.map((marked, index) => ["=", old + skipped + index, fresh + skipped + index, marked]);
+  const rest = left ? [["f", old + passed, fresh + passed, left]] : [];
+  return fromEnd ? [...rest, ...shown] : [...shown, ...rest];
 }

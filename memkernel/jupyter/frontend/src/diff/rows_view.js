@@ -10,20 +10,21 @@ import { lineElements, table } from "./table.js";
  *   parameters of the request that gave this view
  */
 export function rowsView(frame, { box, foot, ask, onDrawn }) {
-  let shown = null;
-  let how = null;
+  let shown;
+  let layout;
 
-  /** Draw a view from its beginning, as `{layout, names, title}` says. */
-  function draw(view, way) {
+  const elements = (rows, inPlace) => lineElements(rows, { layout, inPlace, expand });
+
+  /** Draw a view from its beginning. */
+  function draw(view, newLayout, names, title) {
     shown = view;
-    how = way;
+    layout = newLayout;
     if (view.rows.length) {
-      const drawn = table(how.layout, how.names, `Differences of ${how.title}`);
-      drawn.append(h("tbody", {}, ...elements(view.rows)));
+      const drawn = table(layout, names, `Differences of ${title}`);
+      drawn.append(h("tbody", elements(view.rows)));
       replace(box, drawn);
     } else {
-      const words = view.notes.length ? "There is no text to compare." : "The texts do not differ.";
-      replace(box, h("p", { class: "mk-empty" }, words));
+      replace(box, h("div.mk-faint.mk-empty", view.notes.length ? "There is no text to compare" : "No difference"));
     }
     drawFoot();
   }
@@ -31,12 +32,8 @@ export function rowsView(frame, { box, foot, ask, onDrawn }) {
   function drawFoot() {
     const left = shown.next === null ? 0 : shown.total - shown.next;
     const label = `Show next rows, ${number(left)} are left`;
-    replace(foot, left > 0 ? frame.button(label, "Show more of the differences", showNext) : null);
+    replace(foot, left > 0 ? h("div.mk-bar", frame.button(label, label, showNext)) : null);
     onDrawn();
-  }
-
-  function elements(rows, inPlace = false) {
-    return lineElements(rows, { layout: how.layout, inPlace, expand });
   }
 
   function expand(line, row, count, fromEnd) {
@@ -55,15 +52,15 @@ export function rowsView(frame, { box, foot, ask, onDrawn }) {
   /** The focus stays near: on what is still folded, else on the box. */
   function putInPlace(line, lines) {
     line.replaceWith(...lines);
-    const rest = lines.find((each) => each.className === "mk-fold");
-    (rest?.querySelector("button") ?? box).focus();
+    const rest = lines.map((each) => each.querySelector("button")).find(Boolean);
+    (rest ?? box).focus();
     onDrawn();
   }
 
   /** @returns {Promise<boolean>} whether there were more rows */
   async function showNext() {
     const view = shown;
-    if (!view || view.next === null) return false;
+    if (view.next === null) return false;
     const page = await frame.attempt("Show next rows", () => frame.call("diff", { ...ask(view), start: view.next }));
     if (!page || view !== shown || view.next !== page.start) return false;
     const inPlace = endsInPlace(view.rows);

@@ -12,50 +12,42 @@ const CHOICES = 200;
 export function stepBar(frame, { history, go, pin }) {
   const older = frame.button("◀", "Older version ([)", () => step(-1));
   const newer = frame.button("▶", "Newer version (])", () => step(1));
-  const slider = h("input", { type: "range", class: "mk-slider", step: "1", "aria-label": "Version", oninput: slide });
-  const facts = h("span", { class: "mk-facts" });
-  const base = h("select", { class: "mk-input", title: "What the version is compared with (b)", onchange: choose });
-  const element = h(
-    "span",
-    { class: "mk-steps", role: "group", "aria-label": "Versions" },
-    h("span", { class: "mk-joined" }, older, newer),
-    slider,
-    facts,
-    h("label", { class: "mk-base" }, "compared with ", base),
-  );
+  const slider = h("input.mk-slider", { type: "range", "aria-label": "Version", oninput: slide });
+  const facts = h("span.mk-facts");
+  const base = h("select.mk-input", { title: "What the version is compared with (b)", onchange: choose });
   let timer;
 
   function slide() {
-    point(Number(slider.value));
+    point(+slider.value);
     clearTimeout(timer);
-    timer = setTimeout(() => go(Number(slider.value)), DEBOUNCE_MS);
+    timer = setTimeout(() => go(+slider.value), DEBOUNCE_MS);
   }
 
   function step(by) {
-    return to(Number(slider.value) + by, by);
+    return to(+slider.value + by, by);
   }
 
   /** At once: only a slider that is being dragged waits. */
   function to(ordinal, by) {
     const bounded = Math.max(history.first(), Math.min(history.last(), ordinal));
     clearTimeout(timer);
-    if (bounded === Number(slider.value)) return frame.say(`The ${by > 0 ? "newest" : "oldest"} version`);
+    if (bounded === +slider.value) return frame.say(`The ${by > 0 ? "newest" : "oldest"} version`);
     point(bounded);
     return go(bounded);
   }
 
   function choose() {
-    pin(/^\d+$/.test(base.value) ? Number(base.value) : base.value);
+    pin(/^\d+$/.test(base.value) ? +base.value : base.value);
   }
 
   function point(ordinal) {
     const version = history.at(ordinal);
     const line = version ? versionLine(version) : `@${ordinal}`;
-    slider.min = String(history.first());
-    slider.max = String(Math.max(history.last(), ordinal));
-    slider.value = String(ordinal);
+    slider.min = history.first();
+    slider.max = history.last();
+    slider.value = ordinal;
     slider.setAttribute("aria-valuetext", line);
-    facts.textContent = `@${number(ordinal)} of ${number(Math.max(history.last(), ordinal))}`;
+    facts.textContent = `@${number(ordinal)} of ${number(history.last())}`;
     facts.title = version ? `${line}, ${ago(version.at)}` : "";
     older.disabled = ordinal <= history.first();
     newer.disabled = ordinal >= history.last();
@@ -63,21 +55,20 @@ export function stepBar(frame, { history, go, pin }) {
 
   function offer(pinned) {
     const near = history.all().slice(-CHOICES).reverse();
-    const choices = [
+    const choices = new Map([
       ["prev", "the version before"],
       ["", "nothing"],
       ...near.map((version) => [String(version.ordinal - 1), versionLine(version)]),
-    ];
+    ]);
     const chosen = String(pinned);
-    if (!choices.some(([value]) => value === chosen)) choices.push([chosen, pinnedName(pinned)]);
-    replace(base, choices.map(([value, label]) => h("option", { value, selected: value === chosen }, label)));
+    if (!choices.has(chosen)) choices.set(chosen, Number.isInteger(pinned) ? `@${pinned + 1}` : "another memory");
+    replace(base, [...choices].map(([value, label]) => h("option", { value }, label)));
     base.value = chosen;
   }
 
   frame.onClose(() => clearTimeout(timer));
   return {
-    element,
-    slider,
+    elements: [h("span.mk-joined", older, newer), slider, facts, h("label", "compared with ", base)],
     /** Show that this ordinal is looked at, and what it is compared with. */
     update(ordinal, pinned) {
       point(ordinal);
@@ -90,9 +81,4 @@ export function stepBar(frame, { history, go, pin }) {
       End: ["Newest version", () => to(history.last(), 1)],
     },
   };
-}
-
-/** A version that the page does not know, or one of another memory. */
-function pinnedName(pinned) {
-  return Number.isInteger(pinned) ? `@${pinned + 1}` : "another memory";
 }

@@ -8,7 +8,7 @@ export const FOLD_STEP = 10;
 export const FOLD_MOST = 2_000;
 
 const TAGS = { went: "del", came: "ins" };
-const COLUMNS = { split: ["n", "code", "n", "code"], unified: ["n", "n", "code"] };
+const COLUMNS = { split: ["n", "line", "n", "line"], unified: ["n", "n", "line"] };
 
 /**
  * An empty table for one layout, under the names of the two texts.
@@ -17,23 +17,22 @@ const COLUMNS = { split: ["n", "code", "n", "code"], unified: ["n", "n", "code"]
  * @param {[string, string]} names
  */
 export function table(layout, names, caption) {
-  const heads = layout === "split" ? names.map((name) => head(2, name)) : [head(3, ...signed(names))];
+  const heads = layout === "split" ? names.map((name) => head(2, name)) : [head(3, signed(names))];
   return h(
-    "table",
-    { class: `mk-table mk-${layout}` },
-    h("caption", { class: "mk-sr" }, caption),
-    h("colgroup", {}, ...COLUMNS[layout].map((kind) => h("col", { class: `mk-col-${kind}` }))),
-    h("thead", {}, h("tr", {}, ...heads)),
+    `table.mk-table.mk-${layout}`,
+    h("caption.mk-sr", caption),
+    h("colgroup", COLUMNS[layout].map((kind) => h(`col.mk-col-${kind}`))),
+    h("thead", h("tr", heads)),
   );
 }
 
-function head(span, ...names) {
-  return h("th", { scope: "colgroup", colspan: span }, ...names);
+function head(span, names) {
+  return h("th", { scope: "colgroup", colspan: span }, names);
 }
 
 /** As a unified diff begins: what the lines that went are of, and those that came. */
 function signed(names) {
-  return names.map((name, index) => h("div", {}, `${"−+"[index]} ${name}`));
+  return names.map((name, index) => h("div", `${"−+"[index]} ${name}`));
 }
 
 /**
@@ -43,60 +42,52 @@ function signed(names) {
  * @param {{layout: "split"|"unified", inPlace?: boolean, expand: Function}} how for a fold there is
  *   `expand(element, row, count, fromEnd)`
  */
-export function lineElements(rows, { layout, inPlace = false, expand }) {
-  const arrange = layout === "split" ? splitLines : unifiedLines;
-  const draw = layout === "split" ? splitCells : unifiedCells;
-  return arrange(rows, inPlace).map((line) => {
-    if (line.fold) return foldRow(line.fold, COLUMNS[layout].length, expand);
-    return h("tr", line.starts ? { "data-place": true, tabindex: "-1" } : {}, ...draw(line.sides));
+export function lineElements(rows, { layout, inPlace, expand }) {
+  const isSplit = layout === "split";
+  const lines = isSplit ? splitLines(rows, inPlace) : unifiedLines(rows, inPlace);
+  return lines.map(({ fold, sides, starts }) => {
+    if (fold) return foldRow(fold, COLUMNS[layout].length, expand);
+    const cells = isSplit ? sides.flatMap((side) => [numberCell(side), lineCell(side)]) : unifiedCells(sides);
+    return starts ? h("tr", { "data-place": true, tabindex: "-1" }, cells) : h("tr", cells);
   });
 }
 
-function splitCells([old, fresh]) {
-  return [old, fresh].flatMap((side) => (side ? [numberCell(side.number), code(side)] : [numberCell(null), filler()]));
-}
-
 function unifiedCells([old, fresh]) {
-  return [numberCell(old?.number), numberCell(fresh?.number), code(fresh ?? old)];
+  return [numberCell(old), numberCell(fresh), lineCell(fresh ?? old)];
 }
 
 /** The number is painted from its attribute: it is not selected, not copied, not found by a search. */
-function numberCell(number) {
-  return h("td", { class: "mk-n", "data-n": number ?? null });
+function numberCell(side) {
+  return h("td.mk-n", { "data-n": side?.number });
 }
 
-function filler() {
-  return h("td", { class: "mk-filler" });
-}
-
-function code({ kind, spans }) {
+function lineCell(side) {
+  if (!side) return h("td.mk-n");
+  const { kind, spans } = side;
   const tag = TAGS[kind];
-  if (!tag) return h("td", { class: "mk-line" }, ...text(spans[0][1]));
-  const words = spans.some(([changed]) => changed);
-  if (!words) return h("td", { class: `mk-line mk-${kind}` }, h(tag, {}, ...spans.flatMap(([, each]) => text(each))));
-  return h("td", { class: `mk-line mk-${kind} mk-has-words` }, ...spans.flatMap((span) => word(span, tag)));
+  if (!tag) return h("td.mk-line", text(spans[0][1]));
+  const line = `td.mk-line.mk-${kind}`;
+  if (spans.some(([changed]) => changed)) return h(line, spans.flatMap((span) => word(span, tag)));
+  return h(line, h(tag, spans.flatMap(([, marked]) => text(marked))));
 }
 
 function word([changed, marked], tag) {
-  return changed ? [h(tag, { class: "mk-word" }, ...text(marked))] : text(marked);
+  return changed ? [h(`${tag}.mk-word`, text(marked))] : text(marked);
 }
 
 function foldRow(row, columns, expand) {
-  const line = h("tr", { class: "mk-fold" });
-  const button = (label, title, count, fromEnd) => {
-    const show = () => expand(line, row, count, fromEnd);
-    return h("button", { type: "button", class: "mk-fold-step", title, onclick: show }, label);
+  const count = row[3];
+  const line = h("tr");
+  const show = (label, title, lines, fromEnd) => {
+    const onclick = () => expand(line, row, lines, fromEnd);
+    return h("button.mk-button.mk-quiet", { type: "button", title, onclick }, label);
   };
-  const few = row[3] > FOLD_STEP;
-  const all = Math.min(row[3], FOLD_MOST);
-  const title = all < row[3] ? `Show the first ${number(all)} of them` : "Show them";
-  const cell = h(
-    "td",
-    { colspan: columns },
-    few ? button(`↓ ${FOLD_STEP}`, `Show the first ${FOLD_STEP} of them`, FOLD_STEP, false) : null,
-    button(`⋯ ${counted(row[3], "unchanged line")}`, title, all, false),
-    few ? button(`↑ ${FOLD_STEP}`, `Show the last ${FOLD_STEP} of them`, FOLD_STEP, true) : null,
-  );
-  line.append(cell);
+  const few = (arrow, end, fromEnd) => {
+    if (count <= FOLD_STEP) return null;
+    return show(`${arrow} ${FOLD_STEP}`, `Show the ${end} ${FOLD_STEP} of them`, FOLD_STEP, fromEnd);
+  };
+  const all = Math.min(count, FOLD_MOST);
+  const whole = show(`⋯ ${counted(count, "unchanged line")}`, `Show ${number(all)} of them`, all, false);
+  line.append(h("td.mk-fold", { colspan: columns }, few("↓", "first", false), whole, few("↑", "last", true)));
   return line;
 }

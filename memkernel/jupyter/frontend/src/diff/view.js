@@ -1,6 +1,6 @@
-import { h, plain, text } from "../dom.js";
-import { actor, moment, versionLine } from "../format.js";
-import { askRedaction, askRestore, tell } from "./dialogs.js";
+import { h, plain, replace, text } from "../dom.js";
+import { versionLine } from "../format.js";
+import { askRedaction, askRestore } from "./dialogs.js";
 import { history } from "./history.js";
 import { traitOptions } from "./options.js";
 import { diffPanel } from "./panel.js";
@@ -8,42 +8,36 @@ import { stepBar } from "./steps.js";
 
 /** VersionDiff: any two versions of a memory, and stepping along all of them. */
 export function versionDiff(frame) {
+  const { get, set } = frame;
   const versions = history((version, before) => frame.call("history", { version, before }));
-  const dialog = h("div", { class: "mk-dialogs" });
-  const title = h("span", { class: "mk-title" });
-  const steps = stepBar(frame, { history: versions, go, pin });
+  const place = h("div");
+  const steps = stepBar(frame, { history: versions, go, pin: (base) => set("base", base) });
   const restore = frame.button("Restore…", "Write this text as a new version", askToRestore);
-  const redact = frame.button("Redact…", "Erase the text of this version for ever", askToRedact, {
-    class: "mk-button mk-danger",
-  });
+  const redact = frame.button("Redact…", "Erase this text for ever", askToRedact, { class: "mk-button mk-danger" });
+  const title = plain(get("path"));
+  const ordinal = () => get("index") + 1;
+  const current = () => versions.at(ordinal());
   let direction = 0; // of travel: whoever has not stepped yet asks for nothing beforehand
 
-  takeVersions();
-
   function takeVersions() {
-    versions.take(frame.get("versions") ?? [], { total: frame.get("total") ?? 0, first: frame.get("first") ?? 1 });
+    versions.take(get("versions"), { total: get("total"), first: get("first") });
   }
 
-  const ordinal = () => frame.get("index") + 1;
-  const current = () => versions.at(ordinal());
-
   function pair(version = current()) {
-    const old = oldOf(version);
     return {
-      old,
-      new: version?.id ?? frame.get("view")?.new ?? "",
-      title: plain(frame.get("path")),
-      names: [old === "" ? "nothing" : named(versions.of(old)), named(version)],
-      label: version ? versionLine(version) : "",
+      old: oldOf(version),
+      new: version?.id ?? get("view").new,
+      title,
+      label: version && versionLine(version),
     };
   }
 
   /** The id of what it is compared with; Python resolves `prev` where the page does not know it. */
   function oldOf(version) {
-    const base = frame.get("base");
-    if (base === "prev" && version?.ordinal === 1) return "";
-    if (base === "prev") return versions.at((version?.ordinal ?? 0) - 1)?.id ?? "prev";
-    return Number.isInteger(base) ? (versions.at(base + 1)?.id ?? frame.get("view")?.old ?? "") : base;
+    const base = get("base");
+    if (Number.isInteger(base)) return versions.at(base + 1)?.id ?? get("view").old;
+    if (base !== "prev") return base;
+    return version?.ordinal === 1 ? "" : (versions.at(version?.ordinal - 1)?.id ?? "prev");
   }
 
   async function go(to) {
@@ -51,110 +45,80 @@ export function versionDiff(frame) {
     const version = await frame.attempt("Versions", () => versions.load(to));
     if (!version || to === from) return;
     direction = Math.sign(to - from);
-    frame.set("index", to - 1);
-  }
-
-  function pin(base) {
-    frame.set("base", base);
+    set("index", to - 1);
   }
 
   function togglePin() {
-    const before = versions.of(pair().old);
-    pin(frame.get("base") === "prev" ? (before ? before.ordinal - 1 : "") : "prev");
-    frame.say(`Compared with ${frame.get("base") === "prev" ? "the version before" : pair().names[0]}`);
-  }
-
-  function prefetch() {
-    const next = direction && versions.at(ordinal() + direction);
-    if (next) panel.prefetch(pair(next));
+    const before = versions.of(oldOf(current()));
+    const base = get("base") !== "prev" ? "prev" : before ? before.ordinal - 1 : "";
+    set("base", base);
+    frame.say(`Compared with ${base === "prev" ? "the version before" : before ? `@${before.ordinal}` : "nothing"}`);
   }
 
   function head() {
     const version = current();
-    title.replaceChildren(...text(frame.get("path")));
-    steps.update(ordinal(), frame.get("base"));
-    restore.hidden = redact.hidden = Boolean(frame.get("readonly"));
-    restore.disabled = !version || gone(version) || version.id === versions.newest()?.id;
-    redact.disabled = !version || gone(version);
+    const isGone = !version || version.redactedAt || version.operation === "deleted";
+    steps.update(ordinal(), get("base"));
+    restore.hidden = redact.hidden = get("readonly");
+    restore.disabled = isGone || ordinal() === versions.last();
+    redact.disabled = isGone;
   }
 
   function askToRestore() {
-    askRestore(frame, dialog, {
-      version: current(),
-      path: frame.get("path"),
-      head: versions.newest()?.id ?? "",
-      done(row) {
-        versions.take([row]);
-        frame.say(`Restored as @${row[1]}`);
-        frame.set("index", row[1] - 1);
-      },
-    });
+    const done = (row) => {
+      versions.take([row]);
+      set("index", row[1] - 1);
+    };
+    askRestore(frame, place, { version: current(), path: get("path"), head: versions.at(versions.last())?.id, done });
   }
 
   function askToRedact() {
-    askRedaction(frame, dialog, {
-      version: current(),
-      done(rows, kept) {
-        versions.take(rows);
-        panel.clear();
-        change();
-        if (kept) tell(frame, dialog, kept);
-      },
-    });
+    const done = (rows, kept) => {
+      versions.take(rows);
+      panel.clear();
+      change();
+      if (kept) replace(place, h("div.mk-dialog", { role: "status" }, kept));
+    };
+    askRedaction(frame, place, { version: current(), done });
   }
 
   /** Another pair: its versions come first where the page does not know them yet (Python may point anywhere). */
   async function change() {
-    const base = frame.get("base");
+    const base = get("base");
     const looked = [ordinal(), ...(Number.isInteger(base) ? [base + 1] : [])];
     if (!looked.every(versions.at)) {
       const found = await frame.attempt("Versions", () => Promise.all(looked.map(versions.load)));
-      if (!found?.every(Boolean)) return;
+      if (!found) return;
     }
     head();
     panel.show(pair());
   }
 
+  function onPainted(layout) {
+    const next = direction && versions.at(ordinal() + direction);
+    if (next) panel.prefetch(pair(next));
+    frame.ready(`${get("index")}:${layout}`);
+  }
+
+  takeVersions();
   const begin = pair();
-  const panel = diffPanel(frame, {
-    ...begin,
-    view: viewOfPair(frame, begin),
-    options: traitOptions(frame),
-    keysWithin: frame.root,
-    onPainted({ layout }) {
-      prefetch();
-      frame.ready(`${frame.get("index")}:${layout}`);
-    },
-  });
-  frame.root.setAttribute("aria-label", `Versions of ${begin.title}`);
-  frame.body.append(
-    h("div", { class: "mk-bar" }, title, steps.element, h("span", { class: "mk-gap" }), restore, redact),
-    dialog,
-    panel.element,
-  );
+  const view = viewOf(get("view"), begin);
+  const panel = diffPanel(frame, { ...begin, view, options: traitOptions(frame), keysWithin: frame.root, onPainted });
+  const name = h("span.mk-title", text(get("path")));
+  frame.root.setAttribute("aria-label", `Versions of ${title}`);
+  frame.body.append(h("div.mk-bar", name, steps.elements, h("span.mk-gap"), restore, redact), place, panel.element);
   frame.keys({ ...steps.keys, b: ["Keep what it is compared with, or go back to the version before", togglePin] });
-  for (const name of ["index", "base"]) frame.on(name, change);
+  for (const trait of ["index", "base"]) frame.on(trait, change);
   frame.on("versions", () => {
     takeVersions();
     head();
   });
-  frame.on("view", () => panel.put(frame.get("view")));
+  frame.on("readonly", head);
+  frame.on("view", () => panel.put(get("view")));
   head();
 }
 
-function gone(version) {
-  return Boolean(version.redactedAt) || version.operation === "deleted";
-}
-
-/** `@3 · modified · session sesn_… · 2026-11-30 09:21` */
-function named(version) {
-  if (!version) return "";
-  const by = version.redactedAt ? `redacted ${moment(version.redactedAt)}` : version.operation;
-  return [`@${version.ordinal}`, by, actor(version), moment(version.at)].filter(Boolean).join(" · ");
-}
-
-/** The view that came with the state, if it is of this pair. */
-function viewOfPair(frame, { old, new: fresh }) {
-  const view = frame.get("view");
-  return view?.rows && view.new === fresh && (view.old === old || old === "prev") ? view : undefined;
+/** What came with the state, if it is of this pair. */
+function viewOf(view, { old, new: fresh }) {
+  return view.new === fresh && ["prev", view.old].includes(old) ? view : undefined;
 }
