@@ -5,10 +5,10 @@ from __future__ import annotations
 import getpass
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from memkernel.errors import InvalidInputError
-from memkernel.models import Limits, Settings
+from memkernel.models import RENDER, Limits, Settings
 
 
 def load(environ: Mapping[str, str] | None = None) -> Settings:
@@ -33,6 +33,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         api_base_url=env.get("ANTHROPIC_BASE_URL"),
         model=env.get("MEMKERNEL_MODEL"),
         demo=env.get("MEMKERNEL_DEMO", "0") not in ("0", "false"),
+        render=_one_of(env, "MEMKERNEL_RENDER", RENDER),
         sandbox_image=env.get("MEMKERNEL_SANDBOX_IMAGE"),
         docker_host=env.get("DOCKER_HOST"),
         docker_context=env.get("DOCKER_CONTEXT"),
@@ -65,6 +66,14 @@ def _count(env: Mapping[str, str], name: str, usual: int) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise InvalidInputError(f"{name}={text!r} is not a whole number of 1 or more")
     return int(text)
+
+
+def _one_of(env: Mapping[str, str], name: str, values: Sequence[str]) -> str:
+    """The variable's value; the first of them where it is unset."""
+    text = env.get(name, values[0])
+    if text not in values:
+        raise InvalidInputError(f"{name}={text!r} is none of {', '.join(values)}")
+    return text
 
 
 def _seconds(env: Mapping[str, str], name: str, usual: float) -> float:

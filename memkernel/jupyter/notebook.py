@@ -94,7 +94,9 @@ class Notebook:
         Raises:
             MemkernelError: it cannot be reached, or there is none.
         """
-        chosen = cluster.choose(None, config.load())
+        settings = config.load()
+        self.preferences.begin_with(settings)
+        chosen = cluster.choose(None, settings)
         if chosen.line != self._begun_with:
             self.close()
         self._begun_with = chosen.line

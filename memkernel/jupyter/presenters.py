@@ -42,7 +42,11 @@ _CONNECTION: Final = ("memkernel.handle.connection", "Connection")
 _SANDBOX: Final = ("memkernel.handle.sandbox", "Sandbox")
 _REJECTED: Final = ("memkernel.handle.rejected", "RejectedChange")
 
-_WIDGETS: Final[dict[tuple[str, str], tuple[str, str]]] = {}
+_WIDGETS: Final[dict[tuple[str, str], tuple[str, str]]] = {
+    ("memkernel.handle.browse", "Browse"): ("store_browser", "StoreBrowser"),
+    ("memkernel.handle.diff", "Diff"): ("version_diff", "VersionDiff"),
+    ("memkernel.handle.panel", "Panel"): ("sandbox_panel", "SandboxPanel"),
+}
 """What a cell shows as a widget -> the module of `widgets` and the class there, whose `of` makes it."""
 
 

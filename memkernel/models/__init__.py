@@ -46,6 +46,7 @@ from memkernel.models.sessions import BudgetLimit as BudgetLimit
 from memkernel.models.sessions import SessionRecord as SessionRecord
 from memkernel.models.sessions import SessionStatus as SessionStatus
 from memkernel.models.settings import DEFAULT_WORKSPACE as DEFAULT_WORKSPACE
+from memkernel.models.settings import RENDER as RENDER
 from memkernel.models.settings import Limits as Limits
 from memkernel.models.settings import Settings as Settings
 from memkernel.models.timeline import ChangeKind as ChangeKind

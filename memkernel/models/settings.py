@@ -9,6 +9,10 @@ DEFAULT_WORKSPACE: Final = "default"
 """Whose stores, sessions and keys are where nobody names a workspace; migration 1 gives it to every row."""
 
 
+RENDER: Final = ("auto", "widget", "static")
+"""How a notebook shows things: `auto` is a widget where it can show one, `static` text and HTML alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The capacities of CONTRACT 0.3, row 5."""
@@ -32,6 +36,7 @@ class Settings:
     api_base_url: str | None = None
     model: str | None = None
     demo: bool = False
+    render: str = "auto"
     sandbox_image: str | None = None
     docker_host: str | None = None
     docker_context: str | None = None

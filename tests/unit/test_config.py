@@ -28,6 +28,7 @@ def test_every_variable_has_its_setting() -> None:
             "MEMKERNEL_LINGER_S": "0",
             "MEMKERNEL_MODEL": "a-model",
             "MEMKERNEL_DEMO": "1",
+            "MEMKERNEL_RENDER": "static",
             "MEMKERNEL_MAX_MEMORIES": "3",
             "MEMKERNEL_MAX_CONTENT_BYTES": "4",
             "MEMKERNEL_MAX_STORES_PER_SESSION": "5",
@@ -46,6 +47,7 @@ def test_every_variable_has_its_setting() -> None:
         api_base_url="http://localhost:1",
         model="a-model",
         demo=True,
+        render="static",
         limits=Limits(memories_per_store=3, content_bytes=4, stores_per_session=5),
     )
 
@@ -73,9 +75,10 @@ def test_the_demo_can_be_switched_off(value: str) -> None:
         ("MEMKERNEL_LINGER_S", "nan"),
         ("MEMKERNEL_MAX_MEMORIES", "0"),
         ("MEMKERNEL_MAX_CONTENT_BYTES", "1 kB"),
+        ("MEMKERNEL_RENDER", "Static"),
     ],
 )
-def test_a_number_that_is_none_is_refused_by_name(name: str, value: str) -> None:
+def test_a_value_that_is_none_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(InvalidInputError, match=name):
         config.load({name: value})
 

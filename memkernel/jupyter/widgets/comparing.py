@@ -32,6 +32,11 @@ class Text(NamedTuple):
     name: str = ""
     note: str = ""
 
+    @classmethod
+    def of(cls, version: MemoryVersion) -> Text:
+        """The text of a version that came with its content."""
+        return cls(version_text(version), version_name(version, version.id), absence(version))
+
 
 class Side(NamedTuple):
     """One side of a diff: its id, its text, and the version that it is, if it is one."""
@@ -243,11 +248,7 @@ def view_of(pair: Pair, found: TextDiff | None, start: int, room: Room) -> dict[
 
 
 def _side_of(version: MemoryVersion) -> Side:
-    return Side(
-        version.id,
-        Text(version_text(version), version_name(version, version.id), absence(version)),
-        version,
-    )
+    return Side(version.id, Text.of(version), version)
 
 
 def _doomed(found: Erasure, *, others: bool) -> list[str]:

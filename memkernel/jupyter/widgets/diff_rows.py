@@ -41,7 +41,7 @@ class Room(NamedTuple):
 
 
 PAGE: Final = Room(2_000, 500_000, (sys.maxsize,))
-STATE: Final = Room(200, 36_000, (8_000, 2_000, 500, 100))
+STATE: Final = Room(200, 32_000, (8_000, 2_000, 500, 100))
 """A widget's state is saved with the notebook: 64 KB and 200 rows in all."""
 
 
