@@ -170,6 +170,7 @@ class Lab:
 
     Attributes:
         directory: where its notebooks are.
+        browser: for pages that are not Lab's.
         environment: what the kernels see; a change is for notebooks that are opened afterwards.
         seen: what the pages did.
     """
@@ -178,7 +179,7 @@ class Lab:
         self, server: LabServer, context: BrowserContext, environment: dict[str, str], screenshots: Path
     ) -> None:
         self._server = server
-        self._context = context
+        self.browser = context
         self._screenshots = screenshots
         self._tabs: list[Page] = []
         self.environment = environment
@@ -238,7 +239,7 @@ class Lab:
         self._server.set(
             "@jupyterlab/apputils-extension/themes", {"theme": "JupyterLab Dark" if dark else "JupyterLab Light"}
         )
-        tab = self._context.new_page()
+        tab = self.browser.new_page()
         self._tabs.append(tab)
         tab.set_viewport_size({"width": size[0], "height": size[1]})
         tab.emulate_media(color_scheme="dark" if dark else "light", forced_colors=forced_colors)

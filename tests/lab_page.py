@@ -15,6 +15,8 @@ PATIENCE_S: Final = 60.0
 _LABS_OWN: Final = (
     # A notebook without a kernel has no session, and is asked for that session's kernel.
     r"null \(reading 'kernel'\)(?s:.*)jupyterlab-manager/static",
+    # A notebook that is opened again, with a new kernel: Lab tells it on the page (where our copy stands), and here.
+    r"widget model not found(?s:.*)jupyterlab-manager/static",
 )
 """Errors of Lab itself, as patterns over the message and where it came from."""
 
@@ -103,9 +105,13 @@ class NotebookPage:
         """The outputs of a cell."""
         return self.cell(index).locator(".jp-OutputArea").first
 
+    def number(self, index: int) -> str:
+        """What stands before a cell: `[3]`, or `[*]` while it waits or runs."""
+        return self.cell(index).locator(".jp-InputArea-prompt").first.inner_text().strip().rstrip(":")
+
     def text(self, index: int) -> str:
         """The text of a cell's outputs, as it is seen."""
-        return "\n".join(self.output(index).locator(".jp-OutputArea-output").all_inner_texts())
+        return "\n".join(self.output(index).locator(".jp-OutputArea-output").filter(visible=True).all_inner_texts())
 
     def widget(self, index: int, nth: int = 0) -> Locator:
         """The root of a widget of ours below a cell, once it is painted."""
@@ -166,9 +172,13 @@ class NotebookPage:
 
     def screenshot(self, name: str, of: Locator | None = None) -> Path:
         """A picture of the window, or of a part of it; where it is kept."""
+        return self.keep(of or self.tab, name)
+
+    def keep(self, seen: Page | Locator, name: str) -> Path:
+        """A picture of any page."""
         path = self._screenshots / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        (of or self.tab).screenshot(path=path)
+        seen.screenshot(path=path)
         return path
 
     def wait(self, *, kernel: bool) -> Self:
