@@ -9,7 +9,10 @@ from memkernel import paths
 from memkernel.errors import InvalidInputError, MemoryNotFoundError, VersionNotFoundError
 from memkernel.handle.diff import Diff
 from memkernel.handle.finding import Expression, near, without_last_slash
+from memkernel.handle.points import PointSpec, find_point
 from memkernel.handle.records import Records
+from memkernel.handle.snapshot import Snapshot
+from memkernel.handle.store_diff import StoreDiff
 from memkernel.handle.versions import VersionSpec, find_version
 from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Page, SearchHit
 from memkernel.render import html_of, text_of
@@ -195,6 +198,40 @@ class StoreReading:
         if version.ordinal == 1:
             return None
         return self._versions.before(version.id, memory_store_id=self.id)
+
+    # -- the whole store, then and now -------------------------------------------------------------
+
+    def at(self, moment: PointSpec | None = None, *, seq: int | None = None) -> Snapshot:
+        """The store as it was, to be read only.
+
+        Args:
+            moment: a moment (`"2026-11-30T10:00Z"`; without a zone it is UTC), `"yesterday"`, a version.
+            seq: instead, the number of one of the store's changes: after that one. 0 is before the first, -1 before
+                the newest.
+
+        Raises:
+            InvalidInputError: neither is given, or both; or there is no such point.
+            HistoryPrunedError: what was there then was pruned.
+        """
+        asked = seq if moment is None else moment
+        if asked is None or (moment is not None and seq is not None):
+            raise InvalidInputError("a snapshot is of one point: give a moment or a seq", hint="store.at(seq=41)")
+        return Snapshot(self, find_point(self.connection.database, self.id, asked))
+
+    def compare(self, old: PointSpec, new: PointSpec | None = None) -> StoreDiff:
+        """What differs between two points of the store's history.
+
+        Args:
+            old: the number of a change, a moment, a version, or a Snapshot.
+            new: the same; None is now.
+
+        Raises:
+            InvalidInputError: there is no such point.
+            HistoryPrunedError: what was there then was pruned.
+        """
+        database = self.connection.database
+        older, newer = (find_point(database, self.id, spec) for spec in (old, "head" if new is None else new))
+        return StoreDiff(self, older, newer, database.timeline.compare(self.id, older.seq, newer.seq))
 
     def _missing(self, path: str) -> MemoryNotFoundError:
         return MemoryNotFoundError(path, self.slug, near(path, (entry for entry, _ in self._memories.entries(self.id))))

@@ -49,3 +49,8 @@ class StoreChange:
     old_path: str | None
     old: MemoryVersion | None
     new: MemoryVersion | None
+
+    @property
+    def id(self) -> str:
+        """`memver_…`: the newer version's, or the older one's where there is no newer one."""
+        return next(side.id for side in (self.new, self.old) if side)

@@ -23,6 +23,16 @@ from memkernel.render.reports import (
     result_text,
     status_words,
 )
+from memkernel.render.store_changes import (
+    Between,
+    change_note,
+    change_path,
+    changes_summary,
+    lines_text,
+    point_text,
+    store_changes_html,
+    store_changes_text,
+)
 from memkernel.render.style import HTML_BYTES, TEXT_LINES
 from memkernel.render.tables import facts_html, facts_text, table_html, table_text
 from memkernel.render.things import html_of, redaction, text_of, version_line
@@ -32,9 +42,13 @@ from memkernel.render.trees import tree_html, tree_text
 __all__ = [
     "HTML_BYTES",
     "TEXT_LINES",
+    "Between",
     "Cell",
     "LineCounts",
     "TranscriptEntry",
+    "change_note",
+    "change_path",
+    "changes_summary",
     "code",
     "counted",
     "diff_html",
@@ -44,9 +58,11 @@ __all__ = [
     "facts_text",
     "html_of",
     "html_text",
+    "lines_text",
     "moment",
     "moment_text",
     "one_line",
+    "point_text",
     "records_html",
     "records_text",
     "redaction",
@@ -60,6 +76,8 @@ __all__ = [
     "size",
     "size_text",
     "status_words",
+    "store_changes_html",
+    "store_changes_text",
     "table_html",
     "table_text",
     "text_of",

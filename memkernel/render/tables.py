@@ -40,17 +40,22 @@ def table_text(columns: Sequence[str], rows: Rows, total: int | None = None) -> 
 
 def table_html(columns: Sequence[str], rows: Rows, total: int | None = None) -> str:
     """The same as HTML; of long rows only as many as have room in 24 KB."""
+    return framed(table_body(columns, rows, total))
+
+
+def table_body(columns: Sequence[str], rows: Rows, total: int | None = None, *, beside: int = 0) -> str:
+    """The same without its frame, as a part of something that has `beside` bytes already."""
     if not columns:
-        return framed('<p class="faint">(none)</p>')
+        return '<p class="faint">(none)</p>'
     numbers = _number_columns(len(columns[:COLUMNS]), rows)
     head = "".join(
         f'<th scope="col"{_class("n" if is_number else "")}>{html_line(name, HEAD_CHARACTERS)}</th>'
         for name, is_number in zip(columns[:COLUMNS], numbers, strict=True)
     )
-    shown = fitting((_row(row, numbers) for row in rows), beside=len(head.encode()))
+    shown = fitting((_row(row, numbers) for row in rows), beside=beside + len(head.encode()))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(shown)}</tbody></table>"
     count = ", ".join([*_count(len(shown), _total(rows, total)), *_column_count(columns)])
-    return framed(table, f'<p class="faint">{count}</p>' if count else "")
+    return table + (f'<p class="faint">{count}</p>' if count else "")
 
 
 def facts_text(title: str, facts: Iterable[tuple[str, object]]) -> str:

@@ -27,12 +27,13 @@ class Timeline:
     def __init__(self, contact: Contact) -> None:
         self._contact = contact
 
-    def point(self, memory_store_id: str, asked: int | datetime) -> Point:
+    def point(self, memory_store_id: str, asked: int | datetime | None = None) -> Point:
         """The point after a change, or at a time: after the newest change that was made by then.
 
         Args:
             memory_store_id: the store.
-            asked: a change's number; 0 is before the first one, -1 before the newest one. Or an aware datetime.
+            asked: a change's number; 0 is before the first one, -1 before the newest one. Or a time; without a zone
+                it is UTC. None is after the newest change.
 
         Raises:
             StoreNotFoundError: there is no such store.
@@ -40,15 +41,15 @@ class Timeline:
             InvalidInputError: the store has no such change yet; neither a whole number nor an aware datetime.
         """
         store_id = memory_stores.known(memory_store_id)
-        seq = None if isinstance(asked, datetime) else _seq(asked)
         moment = checks.moment("moment", asked) if isinstance(asked, datetime) else None
+        seq = None if asked is None or moment else _seq(asked)
 
         def read(connection: StoreConnection) -> Point:
             result = connection.run(timeline_queries.POINT, store_id, seq, moment)
             if not result.ntuples:
                 raise StoreNotFoundError(store_id)
             found, created_at = rows.number(result.get_value(0, 2)), result.get_value(0, 3)
-            _refuse_unknown(result, 0, found, named=f"change {seq}" if moment is None else moment.isoformat())
+            _refuse_unknown(result, 0, found, named=f"change {seq}" if moment is None else f"the store at {moment.isoformat()}")
             return Point(store_id, found, None if created_at is None else rows.moment(created_at))
 
         return self._contact.read(read)

@@ -13,15 +13,17 @@ from memkernel.store.statements import planned, prepared
 
 _STATE: Final = "s.head_seq, s.pruned_through_seq"
 
-# memory_stores_pkey, memory_versions_seq_unique. A negative $2 counts back from the newest change. Deletions were
-# pruned as well: from pruned_before on, what is left of the numbers up to pruned_through_seq tells too few. With
-# OFFSET the number is a column: below a policy, what a function computes is no index condition.
+# memory_stores_pkey, memory_versions_seq_unique. Without a number and a time it is the newest change, from which a
+# negative number counts back. Deletions were pruned as well: from pruned_before on, what is left of the numbers up to
+# pruned_through_seq tells too few. With OFFSET the number is a column: below a policy, what a function computes is no
+# index condition.
 POINT: Final = planned(
     f"SELECT {_STATE}, asked.seq, (SELECT v.created_at FROM memkernel.memory_versions v "
     "WHERE v.memory_store_id = s.id AND v.seq = asked.seq) "
     "FROM memkernel.memory_stores s, LATERAL (SELECT CASE "
     "WHEN $2::bigint IS NOT NULL THEN $2 + CASE WHEN $2 < 0 THEN s.head_seq ELSE 0 END "
-    "WHEN s.pruned_before <= $3::timestamptz THEN greatest(memkernel.seq_at(s.id, $3), s.pruned_through_seq) "
+    "WHEN $3::timestamptz IS NULL THEN s.head_seq "
+    "WHEN s.pruned_before <= $3 THEN greatest(memkernel.seq_at(s.id, $3), s.pruned_through_seq) "
     "ELSE memkernel.seq_at(s.id, $3) END AS seq OFFSET 0) asked WHERE s.id = $1::text"
 )
 

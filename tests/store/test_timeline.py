@@ -257,6 +257,7 @@ def test_a_point_is_a_number_or_a_time(database: Database, history: History) -> 
     assert point(history.id, 0) == Point(history.id, 0, None)
     assert point(history.id, -1) == Point(history.id, 2, moments[1])
     assert point(history.id, -3).seq == 0
+    assert point(history.id) == point(history.id, 3) == Point(history.id, 3, moments[2])
     assert point(history.id, moments[1]).seq == 2
     assert point(history.id, moments[1] - timedelta(microseconds=1)).seq == 1
     assert point(history.id, moments[1].replace(tzinfo=None)).seq == 2
@@ -281,7 +282,7 @@ def test_a_time_among_pruned_changes(database: Database, history: History) -> No
             database.timeline.point(history.id, now - timedelta(days=days))
 
 
-@pytest.mark.parametrize("asked", [4, -4, 2**62, -(2**70), True, 1.0, "2", None, b"2"])
+@pytest.mark.parametrize("asked", [4, -4, 2**62, -(2**70), True, 1.0, "2", b"2"])
 def test_what_is_no_point_is_refused(database: Database, history: History, asked: Any) -> None:
     for text in ("one", "two", "three"):
         history.write("/a.md", text)
