@@ -167,6 +167,10 @@ class Kernel:
         """How often a cell that runs has replaced its output so far."""
         return self._replies[message_id].updates
 
+    def peek(self, message_id: str) -> Reply:
+        """What a cell that runs has shown so far."""
+        return self._replies[message_id]
+
     def wait_until(self, message_id: str, happened: Callable[[Reply], bool]) -> None:
         """Wait until a cell that runs has shown something."""
         while not happened(self._replies[message_id]):
@@ -188,6 +192,20 @@ class Kernel:
         except queue.Empty:
             return
         self._client.input(left.pop(0))
+
+    def subshell(self) -> str:
+        """A new subshell, as JupyterLab has one for the messages of widgets."""
+        self._client.control_channel.send(self._client.session.msg("create_subshell_request", {}))
+        content = self._client.get_control_msg(timeout=PATIENCE_S)["content"]
+        assert content["status"] == "ok"
+        return content["subshell_id"]
+
+    def ask_widget(self, model_id: str, method: str, *, subshell: str, **params: Any) -> None:
+        """Send a request to a widget as its page does, and wait for nothing."""
+        asked = {"method": "custom", "content": {"id": 1, "method": method, "params": params}}
+        message = self._client.session.msg("comm_msg", {"comm_id": model_id, "data": asked})
+        message["header"]["subshell_id"] = subshell
+        self._client.shell_channel.send(message)
 
     def complete(self, code: str) -> tuple[list[str], int]:
         """The completions at the end of the code, and where they begin."""

@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from traitlets import Bool, Dict, Float, Int, List, Unicode
 
@@ -59,7 +59,7 @@ class AgentRun(Comparing):
     usage = Dict().tag(sync=True)
     started_at = Unicode().tag(sync=True)
     elapsed_s = Float(0.0).tag(sync=True)
-    snapshot: Any = List().tag(sync=True)
+    snapshot: Any = cast("Any", List)().tag(sync=True)
     left_out = Int(0).tag(sync=True)
     n = Int(0).tag(sync=True)
 

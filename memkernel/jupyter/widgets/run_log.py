@@ -73,7 +73,9 @@ class RunLog:
             case ToolReturned():
                 return self._returned(event)
             case Notice(kind=kind, text=text):
-                return [*(self._dropped() if kind == "retry" else []), self._put("notice", text)]
+                changes = [*(self._dropped() if kind == "retry" else []), self._put("notice", text)]
+                self._turn_begins = self._keys + 1
+                return changes
             case TurnStarted() | TurnEnded() | RunEnded():
                 self._turn_begins = self._keys + 1
                 return []

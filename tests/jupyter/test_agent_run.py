@@ -1,0 +1,169 @@
+"""A run as a widget in a real kernel: how it is stopped, what is left of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbclient
+import nbformat
+import pytest
+
+from memkernel.agent.script import Thinking, ToolUse, reply
+from memkernel.jupyter.widgets.outputs import VIEW_TYPE
+from tests.fix_agent import Scripted
+from tests.fix_kernel import Kernel, Reply, kernel_environment
+
+LOOK = """
+import json
+from ipywidgets.widgets import widget as _w
+view = [each for each in _w._instances.values() if type(each).__name__ == "AgentRun"][-1]
+state = {name: value for name, value in view.get_state().items() if not name.startswith("_")}
+print(json.dumps(state))
+"""
+VIEW = {"command": "view", "path": "/memories"}
+CREATE = {"command": "create", "path": "/memories/units.md", "file_text": "SI\n"}
+
+
+@pytest.fixture
+def talking(scripted: Scripted, dsn: str, tmp_path: Path) -> Iterator[Kernel]:
+    """A kernel whose Anthropic API writes a memory, then talks and does not come to an end."""
+    model = scripted(
+        reply(Thinking("hm"), "First a note.", ToolUse("memory", CREATE)),
+        reply("I am still talking. " * 3, breaks="hangs"),
+        reply("Well again."),
+    )
+    keys = {"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": model.url}
+    kernel = Kernel(kernel_environment(tmp_path, MEMKERNEL_DSN=dsn, **keys), tmp_path)
+    try:
+        kernel.run("%load_ext memkernel")
+        kernel.run('%memory use "Team notes" --create -q')
+        yield kernel
+    finally:
+        kernel.close()
+
+
+def state_of(kernel: Kernel) -> dict[str, Any]:
+    """What the newest widget would save with the notebook."""
+    return json.loads(kernel.run(LOOK).stdout)
+
+
+def model_id(reply: Reply) -> str:
+    view: Any = reply.outputs[0][VIEW_TYPE]
+    return view["model_id"]
+
+
+def is_talking(reply: Reply) -> bool:
+    return "still talking" in reply.html
+
+
+# -- three ways to stop -------------------------------------------------------------------------------
+
+
+def test_the_stop_button_reaches_a_plain_cell_while_it_runs(talking: Kernel) -> None:
+    """ipykernel sends a comm's messages to the shell that has last published on it, which is the one that the cell
+    keeps busy (UX 2.3). This fails when ipykernel does that in another way, and `MemoryWidget` has to follow."""
+    subshell = talking.subshell()
+    sent = talking.send("%%agent -o run\nTalk to me\n")
+    talking.wait_until(sent, is_talking)
+    talking.ask_widget(model_id(talking.peek(sent)), "stop", subshell=subshell)
+    answer = talking.reply(sent)
+    assert (answer.ename, len(answer.traceback)) == ("AgentError", 2)
+    assert "stopped by the user" in answer.html
+    assert talking.run("print(run.status)").stdout == "stopped\n"
+    assert "Well again." in talking.run("%%agent\nAnd now?\n").text
+
+
+def test_a_run_of_a_thread_is_stopped_while_it_waits_for_the_model(talking: Kernel) -> None:
+    talking.run("import memkernel as mk\nagent = mk.Agent(store=mk.connect().store('Team notes'))")
+    begun = talking.run("run = agent.start('Talk to me')\nprint(run.status)")
+    assert begun.stdout == "running\n"
+    talking.run("import time\nwhile 'still talking' not in str(run): time.sleep(0.02)")
+    stopped = talking.run("run.stop()\nprint(run.wait(30).status, run.text[:20])")
+    assert stopped.stdout == "stopped I am still talking. \n"
+    state = state_of(talking)
+    assert (state["status"], state["snapshot"][-1]["text"]) == ("stopped", "Stopped by the user.")
+    assert talking.run("print(agent.run('And now?', show=False).text)").stdout == "Well again.\n"
+
+
+def test_an_interrupt_of_the_kernel_ends_the_run_and_its_view(talking: Kernel) -> None:
+    sent = talking.send("%%agent -o run\nTalk to me\n")
+    talking.wait_until(sent, is_talking)
+    talking.interrupt()
+    answer = talking.reply(sent)
+    assert (answer.ename, len(answer.traceback)) == ("AgentError", 2)
+    assert state_of(talking)["status"] == "stopped"
+
+
+def test_an_interrupt_of_wait_ends_the_waiting_alone(talking: Kernel) -> None:
+    talking.run("import memkernel as mk\nrun = mk.Agent().start('Talk to me', show=False)")
+    sent = talking.send("print('waits', flush=True)\nrun.wait()")
+    talking.wait_until(sent, lambda reply: "waits" in reply.stdout)
+    talking.interrupt()
+    assert talking.reply(sent).ename == "KeyboardInterrupt"
+    assert talking.run("print(run.status); run.stop(); print(run.wait(30).status)").stdout == "running\nstopped\n"
+
+
+# -- what is left --------------------------------------------------------------------------------------
+
+
+def test_the_state_tells_the_whole_run_and_what_its_calls_changed(kernel: Kernel) -> None:
+    answer = kernel.run("%%agent -o run\nRemember that I prefer SI units\n")
+    state = state_of(kernel)
+    assert (state["status"], state["scripted"], state["model"], state["title"]) == (
+        *("done", True, "scripted"),
+        "Team notes",
+    )
+    assert (state["turn"], state["max_turns"], state["n"] > 0, state["elapsed_s"] > 0) == (3, 50, True, True)
+    assert state["usage"]["in"] > 0
+    assert [entry["k"] for entry in state["snapshot"]] == list(range(1, len(state["snapshot"]) + 1))
+    ((made,),) = [entry["versions"] for entry in state["snapshot"] if "versions" in entry]
+    assert (made[0][3], made[0][2], made[1:]) == ("/notes.md", "created", [1, 0])
+    assert "done" in answer.html
+    assert made[0][0] == kernel.run("print(run.changes[0].id)").stdout.strip()
+
+
+def test_a_long_run_keeps_its_state_within_the_limits(scripted: Scripted, dsn: str, tmp_path: Path) -> None:
+    calls = [ToolUse("memory", VIEW) for _ in range(60)]
+    model = scripted(reply("word " * 20_000, *calls), reply("<b>\u202e</b> " * 5_000))
+    keys = {"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": model.url}
+    kernel = Kernel(kernel_environment(tmp_path, MEMKERNEL_DSN=dsn, **keys), tmp_path)
+    try:
+        kernel.run("%load_ext memkernel")
+        kernel.run('%memory use "Team notes" --create -q')
+        answer = kernel.run("%%agent -o run\nTalk to me\n")
+        state = state_of(kernel)
+    finally:
+        kernel.close()
+    assert answer.status == "ok"
+    assert len(json.dumps(state)) <= 64 * 1024
+    assert len(state["snapshot"]) <= 100
+    assert len(answer.outputs[1]["text/html"].encode()) <= 26 * 1024
+    assert "done" in answer.html
+
+
+def test_render_static_shows_a_run_without_a_widget(kernel: Kernel) -> None:
+    kernel.run("%memory config render static")
+    answer = kernel.run("%%agent\nRemember that I prefer SI units\n")
+    assert [sorted(output) for output in answer.outputs] == [["text/html", "text/plain"]]
+    assert kernel.run("import sys; print('anywidget' in sys.modules)").stdout == "False\n"
+
+
+def test_a_notebook_that_is_executed_without_a_page_holds_the_whole_run(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in kernel_environment(tmp_path, MEMKERNEL_DSN=dsn).items():
+        monkeypatch.setenv(name, value)
+    formats: Any = nbformat.v4
+    cells = ["%load_ext memkernel", '%memory use "Team notes" --create -q', "%%agent\nRemember that I prefer SI units"]
+    notebook = formats.new_notebook(cells=[formats.new_code_cell(cell) for cell in cells])
+    client: Any = nbclient.NotebookClient(notebook, kernel_name="python3", timeout=60)
+    client.execute()
+    widget, copy = notebook.cells[2].outputs
+    assert VIEW_TYPE in widget.data
+    for words in ("Remember that I prefer SI units", "memory create", "done", "I noted it in", "tokens in"):
+        assert words in copy.data["text/html"]
+        assert words in copy.data["text/plain"]
+    assert "mk-static" in copy.data["text/html"]
