@@ -43,18 +43,15 @@ class Browse:
         self.store = store
         self.readonly = readonly
         self.records: Records[MemoryStore] | Records[Memory | MemoryPrefix]
-        self.prefix, self.selected = path, ""
+        self.prefix, self.selected = "/", ""
         if store is None:
-            found = connection.stores()
-            self.records = Records(found, kind=MemoryStore, empty=_NO_STORE)
+            self.records = stores_of(connection)
             return
-        below = store.ls(path, depth=0)
-        if [each.path for each in below] == [path]:
-            self.prefix, self.selected = "/", path
-            below = store.ls("/", depth=0)
-        elif not path.endswith("/"):
-            self.prefix = f"{path}/"
-        self.records = Records(below, kind=Memory, empty=_NO_MEMORY)
+        self.records = memories_of(store, path)
+        if [each.path for each in self.records] == [path]:
+            self.selected, self.records = path, memories_of(store)
+        else:
+            self.prefix = path if path.endswith("/") else f"{path}/"
 
     def show(self) -> object:
         """Show it: interactively where the notebook can, as text elsewhere.
@@ -82,3 +79,17 @@ class Browse:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def stores_of(connection: Connection) -> Records[MemoryStore]:
+    """The stores to choose from, newest first."""
+    return Records(connection.stores(), kind=MemoryStore, empty=_NO_STORE)
+
+
+def memories_of(store: Store, path: str = "/") -> Records[Memory | MemoryPrefix]:
+    """All memories at or below a path, without contents.
+
+    Raises:
+        MemoryNotFoundError: there is none; the root may be empty.
+    """
+    return Records(store.ls(path, depth=0), kind=Memory, empty=_NO_MEMORY)

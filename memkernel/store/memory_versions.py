@@ -57,6 +57,7 @@ class MemoryVersions(LineageReading):
         service_account_id: str | None = None,
         created_at_gte: datetime | None = None,
         created_at_lte: datetime | None = None,
+        seq_lt: int | None = None,
         view: str = "basic",
         limit: int = 20,
         page: str | None = None,
@@ -74,6 +75,7 @@ class MemoryVersions(LineageReading):
             service_account_id: made by this workload.
             created_at_gte: not older than this.
             created_at_lte: not newer than this.
+            seq_lt: made by a change of the store before this one.
             view: `full` brings the contents, and at most 20 versions a page.
             limit: 1-100.
             page: the `next_page` of the page before.
@@ -95,6 +97,7 @@ class MemoryVersions(LineageReading):
             "service_account_actor": service_account_id,
             "since": checks.moment("created_at_gte", created_at_gte),
             "until": checks.moment("created_at_lte", created_at_lte),
+            "below": seq_lt,
         }
         bound_to = pages.binding("memory_versions", store=store_id, view=view, **filters)
         before = pages.position(page, bound_to, int)

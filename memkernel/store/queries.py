@@ -286,6 +286,7 @@ _VERSION_FILTERS: Final = {
     "service_account_actor": "(v.created_by_type, v.created_by_id) = ('service_account_actor', {0}::text)",
     "since": "v.seq > (SELECT memkernel.seq_at($1::text, {0}::timestamptz - interval '1 us'))",
     "until": "v.seq <= (SELECT memkernel.seq_at($1::text, {0}::timestamptz))",
+    "below": "v.seq < {0}::bigint",
     "before": "v.seq < {0}::bigint",
 }
 
