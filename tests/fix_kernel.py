@@ -86,6 +86,7 @@ class Reply:
     stdout: str = ""
     stderr: str = ""
     outputs: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    displays: list[str] = field(default_factory=list[str], repr=False)
     updates: int = 0
     deadline: float = field(default_factory=lambda: time.monotonic() + PATIENCE_S, repr=False)
 
@@ -225,9 +226,12 @@ def _take(message: dict[str, Any], reply: Reply) -> bool:
         setattr(reply, content["name"], getattr(reply, content["name"]) + content["text"])
     elif kind in ("execute_result", "display_data"):
         reply.outputs.append(content["data"])
+        reply.displays.append(content.get("transient", {}).get("display_id", ""))
     elif kind == "update_display_data":
         reply.updates += 1
-        reply.outputs[-1] = content["data"]
+        shown = content["transient"]["display_id"]
+        if shown in reply.displays:  # else an earlier cell shows it
+            reply.outputs[reply.displays.index(shown)] = content["data"]
     elif kind == "error":
         reply.ename, reply.evalue, reply.traceback = content["ename"], content["evalue"], content["traceback"]
     return kind == "status" and content["execution_state"] == "idle"

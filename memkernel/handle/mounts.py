@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memkernel.errors import InvalidInputError
+from memkernel.handle.records import Records
 from memkernel.handle.store import Store
 from memkernel.models import Access, Attachment
 from memkernel.render.cells import code
@@ -49,11 +50,6 @@ class MountState:
     remote: int
     held_back: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, store: Store, attachment: Attachment, status: MountStatus) -> MountState:
-        """What the sync engine says of it."""
-        return cls(store, attachment, status.local, status.remote, status.held_back)
-
 
 @row_of.register
 def _(record: MountState) -> Mapping[str, object]:
@@ -64,6 +60,16 @@ def _(record: MountState) -> Mapping[str, object]:
         "to save": record.local,
         "to bring": record.remote,
     }
+
+
+def mount_states(stores: Sequence[Attached], pending: Sequence[tuple[Attachment, MountStatus]]) -> Records[MountState]:
+    """What the sync engine says of the mounts of these stores."""
+    known = {one.store.id: one.store for one in stores}
+    states = (
+        MountState(known[one.memory_store_id], one, status.local, status.remote, status.held_back)
+        for one, status in pending
+    )
+    return Records(states, kind=MountState)
 
 
 def mounted_store(stores: Sequence[Attached], ref: Store | str) -> Store:

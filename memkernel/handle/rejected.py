@@ -63,7 +63,7 @@ class RejectedChange(_Kept):
 
     def diff(self) -> Diff:
         """What it would change in the store as that is now."""
-        head = self._head()
+        head = self.head()
         old = None if head is None else self._of.version(None, head.memory_version_id)
         new = None if self.content is None else self._as_version(old)
         return Diff.of(self.path, old, new)
@@ -90,7 +90,7 @@ class RejectedChange(_Kept):
         return written
 
     def _write(self, path: str) -> Memory | None:
-        head = self._head(path)
+        head = self.head(path)
         if self.content is not None:
             return self._of.write(path, self.content, expect=ABSENT if head is None else head.content_sha256)
         if head is not None:
@@ -101,7 +101,8 @@ class RejectedChange(_Kept):
         """Forget it; what the store holds stays."""
         self._folder.remove(self.id)
 
-    def _head(self, path: str | None = None) -> Memory | None:
+    def head(self, path: str | None = None) -> Memory | None:
+        """The memory that the store has at its path now, or at another one; None where there is none."""
         try:
             return self._of.memory(self.path if path is None else path)
         except MemoryNotFoundError:
@@ -195,7 +196,7 @@ def _free_path(change: RejectedChange) -> str:
     number = 1
     while True:
         path = f"{folder}{slash}{stem}{_CONFLICT}{number if number > 1 else ''}{extension}"
-        if change._head(path) is None:  # pyright: ignore[reportPrivateUsage]  # its own module
+        if change.head(path) is None:
             return path
         number += 1
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memkernel import paths, runtime
 from memkernel.errors import SandboxClosedError
-from memkernel.handle.mounts import Attached, MountState, mounted_store, one_connection
+from memkernel.handle.mounts import Attached, MountState, mount_states, mounted_store, one_connection
+from memkernel.handle.panel import Panel
 from memkernel.handle.records import Records
 from memkernel.handle.rejected import How, RejectedChange, rejected_changes, settle
 from memkernel.handle.store import Store
-from memkernel.models import Actor, Attachment, AttachmentParams, CellResult, SessionRecord, SyncReport
+from memkernel.models import Actor, AttachmentParams, CellResult, SessionRecord, SyncReport
 from memkernel.runtime import Recovered, RunningSession, SandboxEvent, Where
 from memkernel.sandbox.base import OutputSink, SandboxStatus
 from memkernel.sync.rejected import RejectedFolder
 
 if TYPE_CHECKING:
     from memkernel.runtime.starting import Progress
-    from memkernel.sync.engine import MountStatus
 
 
 class Sandbox:
@@ -102,12 +102,17 @@ class Sandbox:
             backend=backend,
             **options,
         )
-        own = {"files": dict(files or {}), "packages": tuple(packages), "environment": dict(environment or {})}
+        own: dict[str, Any] = {
+            "files": dict(files or {}),
+            "packages": tuple(packages),
+            "environment": dict(environment or {}),
+        }
         self.options = MappingProxyType({"backend": self._request.backend, **options, **own})
         self._where = Where.of(connection.database, connection.line, connection.settings)
         self._rejected = RejectedFolder.of(self._where.home.directory)
         self._starting = threading.Lock()
         self._session: RunningSession | None = None
+        self._panel = Panel(self)
         self.name = self._request.title
         self.backend = self._request.backend
         self.recovered: list[Recovered] = []
@@ -167,6 +172,10 @@ class Sandbox:
         self.start()
         assert self._session is not None, "it was started"
         return self._session
+
+    def _known(self) -> RunningSession:
+        """The session, also where it has ended."""
+        return self._session or self._running()
 
     def _started_one(self) -> RunningSession:
         if self._session is None:
@@ -239,7 +248,12 @@ class Sandbox:
         Returns:
             What ends the subscription.
         """
-        return self._running().journal.subscribe(sink)
+        return self._known().journal.subscribe(sink)
+
+    def panel(self) -> Panel:
+        """How it stands, what its cells did, and what was put aside: live where the notebook can show that."""
+        self._known()
+        return self._panel
 
     @property
     def events(self) -> list[SandboxEvent]:
@@ -316,17 +330,12 @@ class Sandbox:
     @property
     def mounts(self) -> Records[MountState]:
         """The mounted stores, with what the next sync would do."""
-        return self._states(self._started_one().pending())
+        return mount_states(self.stores, self._started_one().pending())
 
     def mounts_if_free(self, patience_s: float = 0.0) -> Records[MountState] | None:
         """The same; None where somebody works with the sandbox for longer than that, or it is not open."""
         states = None if self._session is None else self._session.pending_if_free(patience_s)
-        return None if states is None else self._states(states)
-
-    def _states(self, pending: Sequence[tuple[Attachment, MountStatus]]) -> Records[MountState]:
-        known = {one.store.id: one.store for one in self.stores}
-        states = (MountState.of(known[one.memory_store_id], one, status) for one, status in pending)
-        return Records(states, kind=MountState)
+        return None if states is None else mount_states(self.stores, states)
 
     # -- the box itself ------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from memkernel.errors import MemkernelError
-from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.shell import display
 from memkernel.models import MemoryVersion, SyncReport
 from memkernel.render import LineCounts, duration_text, report_html, report_text
@@ -18,6 +17,7 @@ from memkernel.textdiff import diff
 
 if TYPE_CHECKING:
     from memkernel.handle.sandbox import Sandbox
+    from memkernel.jupyter.notebook import Notebook
     from memkernel.store import Database
 
 COUNTED: Final = 20
@@ -63,7 +63,7 @@ def count_lines(database: Database, report: SyncReport) -> dict[str, tuple[int, 
         for version in islice(_versions(report), COUNTED):
             if time.monotonic() > deadline:
                 break
-            counts[version.id] = _lines_of(database, version)
+            counts[version.id] = lines_of(database, version)
     return counts
 
 
@@ -74,7 +74,12 @@ def _versions(report: SyncReport) -> Iterator[MemoryVersion]:
             yield from versions
 
 
-def _lines_of(database: Database, version: MemoryVersion) -> tuple[int, int]:
+def lines_of(database: Database, version: MemoryVersion) -> tuple[int, int]:
+    """How many lines a version brought, and how many it took.
+
+    Raises:
+        MemkernelError: the database does not answer, or has the version no longer.
+    """
     new = "" if version.operation == "deleted" else _text(database, version)
     old = "" if version.operation == "created" else _text_before(database, version)
     found = diff(old, new)

@@ -24,6 +24,7 @@ class LiveOutput:
         self._context = contextvars.copy_context()
         self._lock = threading.Lock()
         self._wrote = ""
+        self.has_cleared = False  # what stood above in the cell is gone
 
     def __call__(self, output: Mapping[str, Any]) -> None:
         """Show an output of nbformat's shape; errors are left to the one who raises them."""
@@ -37,6 +38,7 @@ class LiveOutput:
         elif kind in ("display_data", "execute_result", "update_display_data"):
             _display(output, update=kind == "update_display_data")
         elif kind == "clear_output":
+            self.has_cleared = True
             _clear(wait=bool(output.get("wait")))
 
     def _write(self, name: str, text: str) -> None:

@@ -11,6 +11,7 @@ from memkernel.render.cells import Cell, code, counted, moment, moment_text, siz
 from memkernel.render.diffs import diff_html, diff_text
 from memkernel.render.lists import records_html, records_text
 from memkernel.render.marks import html_text, one_line, visible
+from memkernel.render.panels import PanelEntry, PanelSheet, panel_html, panel_text
 from memkernel.render.reports import (
     LineCounts,
     duration_text,
@@ -24,6 +25,7 @@ from memkernel.render.reports import (
     status_words,
 )
 from memkernel.render.store_changes import (
+    CHANGE_SIGNS,
     Between,
     change_note,
     change_path,
@@ -40,11 +42,14 @@ from memkernel.render.transcripts import TranscriptEntry, transcript_html, trans
 from memkernel.render.trees import tree_html, tree_text
 
 __all__ = [
+    "CHANGE_SIGNS",
     "HTML_BYTES",
     "TEXT_LINES",
     "Between",
     "Cell",
     "LineCounts",
+    "PanelEntry",
+    "PanelSheet",
     "TranscriptEntry",
     "change_note",
     "change_path",
@@ -62,6 +67,8 @@ __all__ = [
     "moment",
     "moment_text",
     "one_line",
+    "panel_html",
+    "panel_text",
     "point_text",
     "records_html",
     "records_text",

@@ -84,13 +84,13 @@ def report_text(report: SyncReport, counts: LineCounts | None = None, *, title: 
     """
     lines = [" · ".join(part for part in (title, report_summary(report)) if part)]
     for store in report.stores:
-        lines += _store_text(store, counts or {}, named=len(report.stores) > 1)
+        lines += store_text(store, counts or {}, named=len(report.stores) > 1)
     return "\n".join(first_lines([one_line(line) for line in lines]))
 
 
 def report_html(report: SyncReport, counts: LineCounts | None = None, *, title: str = "") -> str:
     """The same as HTML."""
-    return framed(_report_body(report, counts or {}, title))
+    return framed(report_body(report, counts or {}, title))
 
 
 def report_summary(report: SyncReport) -> str:
@@ -164,7 +164,7 @@ def _ways_out(store: StoreReport) -> Iterator[str]:
 # -- as text -----------------------------------------------------------------------------------------
 
 
-def _store_text(store: StoreReport, counts: LineCounts, *, named: bool) -> list[str]:
+def store_text(store: StoreReport, counts: LineCounts, *, named: bool) -> list[str]:
     lines = store.lines()
     ways_out = list(_ways_out(store))
     if not lines and not ways_out:
@@ -187,7 +187,7 @@ def _columns(lines: Sequence[ReportLine], counts: LineCounts) -> list[str]:
 # -- as HTML -----------------------------------------------------------------------------------------
 
 
-def _report_body(report: SyncReport, counts: LineCounts, title: str, *, beside: int = 0) -> str:
+def report_body(report: SyncReport, counts: LineCounts, title: str, *, beside: int = 0) -> str:
     head = _head_html(report, title)
     rows = [(store, line) for store in report.stores for line in store.lines()]
     named = len(report.stores) > 1
@@ -252,7 +252,7 @@ def result_html(result: CellResult, counts: LineCounts | None = None, *, title: 
     kind = "faint" if result.ok else "bad"
     notes = "".join(f"<p>{html_line(note, REASON_CHARACTERS)}</p>" for note in result.notes[:8])
     head = f'<p class="{kind}">{html_line(result_line(result, title), REASON_CHARACTERS)}</p>{notes}'
-    report = "" if result.report is None else _report_body(result.report, counts or {}, "", beside=6_000)
+    report = "" if result.report is None else report_body(result.report, counts or {}, "", beside=6_000)
     lines = line_ends(_output_lines(result), TEXT_LINES)
     drawn = fitting((f"{html_cut(line, OUTPUT_CHARACTERS)}\n" for line in lines), beside=len((head + report).encode()))
     output = f'<pre tabindex="0"><span>{"".join(drawn)}</span></pre>' if drawn else ""

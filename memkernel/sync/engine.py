@@ -223,9 +223,11 @@ class MountSync:
         """
         with self._turn:
             self._baseline.load()
-            heads = self._baseline.bring_up(self._baseline.pulse())
+            pulse = self._baseline.pulse()
+            has_moved = self._has_moved(pulse)
+            heads = self._baseline.bring_up(pulse)
             scan = self._scan(_Request())
-            self._is_settled = self._is_settled and not (scan and scan.changed)
+            self._is_settled = self._is_settled and not has_moved and not (scan and scan.changed)
             found = self._look(scan, heads)
             repair = plan.repair(self._baseline.entries, found.disk, heads, unmountable=self._puller.unmountable)
             changed: dict[str, Operation] = {change.path: change.operation for change in found.changes}
@@ -287,8 +289,7 @@ class MountSync:
         self._check_session(pulse)
         self._keeper.collect(self._mounts, outcome)
         scan = self._scan(request)
-        has_moved = (pulse.seq, pulse.archived) != (self._baseline.heads.seq, self._baseline.heads.archived)
-        if self._is_settled and not has_moved and not (scan and scan.changed):
+        if self._is_settled and not self._has_moved(pulse) and not (scan and scan.changed):
             return True
         self._is_settled = False
         is_frozen = scan is not None and scan.changed and request.frozen is not nullcontext
@@ -306,6 +307,10 @@ class MountSync:
             self._is_whole = self._bring_up(found, decision, outcome)
             self._is_settled = self._is_whole and not found.has_unstable
         return found.disk.complete
+
+    def _has_moved(self, pulse: Pulse) -> bool:
+        """Whether the store is another one than the heads that are known."""
+        return (pulse.seq, pulse.archived) != (self._baseline.heads.seq, self._baseline.heads.archived)
 
     def _check_session(self, pulse: Pulse) -> None:
         if pulse.session_status is None:

@@ -117,6 +117,14 @@ def test_how_the_mounts_stand_is_told_without_waiting_for_a_cell(box: mk.Sandbox
     assert box.mounts_if_free() is None
 
 
+def test_looking_at_the_mounts_keeps_the_next_sync_from_nothing(box: mk.Sandbox, notes: mk.Store) -> None:
+    notes.write("/b.md", "from elsewhere\n")
+    assert box.mounts[0].remote == 1
+    result = box.run(f"print(open('{MOUNT}/b.md').read())")
+    assert result.stdout == "from elsewhere\n\n"
+    assert box.mounts[0].remote == 0
+
+
 def test_held_back_deletions_are_a_part_of_how_a_mount_stands(box: mk.Sandbox, notes: mk.Store) -> None:
     notes.write("/a.md", "a\n")
     notes.write("/b.md", "b\n")

@@ -30,6 +30,7 @@ from memkernel.models import Access, SessionRecord, SessionStatus, SyncReport
 
 if TYPE_CHECKING:
     from memkernel.handle.mounts import MountState
+    from memkernel.handle.panel import Panel
     from memkernel.handle.sandbox import Sandbox
     from memkernel.runtime import Home
 
@@ -156,6 +157,17 @@ def status(notebook: Notebook, args: Namespace, body: str | None) -> Facts | Non
     return Facts(f"sandbox {box.name}", facts)
 
 
+def _declare_panel(parser: Parser) -> None:
+    parser.add_argument("sandbox", metavar="SANDBOX", nargs="?", help="which one; default: the one started last")
+    takes_sandbox(parser, "the same")
+    gives_result(parser)
+
+
+def panel(notebook: Notebook, args: Namespace, body: str | None) -> Panel:
+    """The panel of a sandbox, live where the notebook can show that."""
+    return notebook.sandboxes.find(_name(args, "panel")).panel()
+
+
 def _declare_mounts(parser: Parser) -> None:
     takes_sandbox(parser)
     gives_result(parser, rows=True)
@@ -247,6 +259,14 @@ COMMANDS: Final = (
         "ls", "The sandboxes, here and elsewhere.", _declare_ls, ls, ("%sandbox ls", "%sandbox ls --all"), of="sandbox"
     ),
     Command("status", "How a sandbox stands.", _declare_one, status, ("%sandbox status --name dev",), of="sandbox"),
+    Command(
+        "panel",
+        "Its limits, its stores, its cells and what they changed.",
+        _declare_panel,
+        panel,
+        ("%sandbox panel", "%sandbox panel dev"),
+        of="sandbox",
+    ),
     Command(
         "mounts",
         "Its stores, and how far they are in sync.",

@@ -72,8 +72,10 @@ class _Cell:
         """
         run = self.box.bash if self.args.bash else self.box.run
         before, shown = self.box.report, None
+        output = None if self.args.silent else LiveOutput()
+        panel = self._show_panel()
         try:
-            result = run(code, on_output=None if self.args.silent else LiveOutput(), **self._options())
+            result = run(code, on_output=output, **self._options())
         except KeyboardInterrupt:  # before the code had begun, or after it: code that runs is ended and has a result
             raise SandboxError("the cell was interrupted", hint="`%sandbox sync` saves what it had written.") from None
         except MemkernelError as error:
@@ -87,6 +89,16 @@ class _Cell:
             return result
         finally:
             self.notebook.sandboxes.synced(self.box, shown)
+            if panel is not None and output is not None and output.has_cleared:
+                panel.close()
+                self._show_panel()
+
+    def _show_panel(self) -> Any:
+        """The sandbox's panel, once: a later cell adds a line to the one that is there."""
+        panel = self.box.panel()
+        if self.args.silent or panel.is_watched or not self.notebook.outputs.are_live:
+            return None
+        return panel.show()
 
     def _options(self) -> dict[str, Any]:
         options: dict[str, Any] = {"timeout_s": self.args.timeout, "allow_wipe": self.args.allow_wipe}

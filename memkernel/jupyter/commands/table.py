@@ -38,6 +38,7 @@ SANDBOX: Final = Magic(
         "new": "start",
         "open": "start",
         "ps": "ls",
+        "show": "panel",
         "pull": "sync",
         "push": "sync",
         "rejected": "changes",
