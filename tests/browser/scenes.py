@@ -51,7 +51,7 @@ SANDBOX: Final = Scene(
         "%sandbox start --backend local --store team-notes",
         "%%sandbox\nopen('/mnt/memory/team-notes/made.md', 'w').write('made here\\n');",
     ),
-    ("/made.md", "not isolated"),
+    ("/made.md", "not isolated", "done"),
 )
 
 SCENES: Final = (DIFF, BROWSER, COMPARE, RUN, SANDBOX)
