@@ -233,6 +233,10 @@ class StoreReading:
         older, newer = (find_point(database, self.id, spec) for spec in (old, "head" if new is None else new))
         return StoreDiff(self, older, newer, database.timeline.compare(self.id, older.seq, newer.seq))
 
+    def span(self) -> tuple[int, int]:
+        """The numbers of the first and the last change after which the store can be read: pruning moves the first."""
+        return self.connection.database.timeline.span(self.id)
+
     def _missing(self, path: str) -> MemoryNotFoundError:
         return MemoryNotFoundError(path, self.slug, near(path, (entry for entry, _ in self._memories.entries(self.id))))
 

@@ -96,6 +96,16 @@ class StoreDiff:
             self._lines[change.id] = found.added, found.removed
         return {change.id: self._lines[change.id] for change in asked if change.id in self._lines}
 
+    def lines_soon(self, changes: Iterable[StoreChange]) -> render.LineCounts:
+        """The same of the first of these changes, as many as take no time that a person would notice."""
+        asked, left = list[StoreChange](), _LINES_BYTES
+        for change in changes:
+            if change.id not in self._lines:
+                left -= sum(side.content_size_bytes or 0 for side in (change.old, change.new) if side)
+            if left >= 0 or not asked:
+                asked.append(change)
+        return self.lines(asked)
+
     def df(self, *, lines: bool = False) -> pd.DataFrame:
         """A DataFrame with a row a change.
 
@@ -120,28 +130,19 @@ class StoreDiff:
         return f"<memkernel.StoreDiff {self.store.slug} {span}: {render.changes_summary(self.changes)}>"
 
     def _repr_html_(self) -> str:
-        return render.store_changes_html(self._between, self.changes, self._first_lines())
+        return render.store_changes_html(self._between, self.changes, self.lines_soon(self.changes[:_MOST_ROWS]))
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": self._text(), "text/html": self._repr_html_()}
 
     def _text(self) -> str:
-        return render.store_changes_text(self._between, self.changes, self._first_lines())
+        return render.store_changes_text(self._between, self.changes, self.lines_soon(self.changes[:_MOST_ROWS]))
 
     @property
     def _between(self) -> render.Between:
         return render.Between(self.store.name, self.old, self.new)
 
     # -- texts -------------------------------------------------------------------------------------
-
-    def _first_lines(self) -> render.LineCounts:
-        """Of the changes that a table shows, as far as that takes no time that a person would notice."""
-        near_enough, left = list[StoreChange](), _LINES_BYTES
-        for change in self.changes[:_MOST_ROWS]:
-            left -= sum(side.content_size_bytes or 0 for side in (change.old, change.new) if side)
-            if left >= 0:
-                near_enough.append(change)
-        return self.lines(near_enough)
 
     def _texts(self, changes: Iterable[StoreChange]) -> Iterator[tuple[StoreChange, tuple[str, str]]]:
         """The texts of those changes of which both are known; nothing is an empty one."""

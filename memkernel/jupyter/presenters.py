@@ -46,6 +46,7 @@ _WIDGETS: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("memkernel.handle.browse", "Browse"): ("store_browser", "StoreBrowser"),
     ("memkernel.handle.diff", "Diff"): ("version_diff", "VersionDiff"),
     ("memkernel.handle.panel", "Panel"): ("sandbox_panel", "SandboxPanel"),
+    ("memkernel.handle.store_diff", "StoreDiff"): ("store_diff", "StoreCompare"),
 }
 """What a cell shows as a widget -> the module of `widgets` and the class there, whose `of` makes it."""
 

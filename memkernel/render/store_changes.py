@@ -13,7 +13,7 @@ from memkernel.render.style import TEXT_LINES, framed
 from memkernel.render.tables import table_body, table_text
 from memkernel.render.things import redaction
 
-SIGNS: Final = {"created": "+", "modified": "~", "renamed": "→", "deleted": "−"}
+CHANGE_SIGNS: Final = {"created": "+", "modified": "~", "renamed": "→", "deleted": "−"}
 _COLUMNS: Final = ("change", "path", "lines", "size", "by", "time")
 HEAD_CHARACTERS: Final = 1_100
 _HEADS: Final = 4  # the title, the head of the table, its rule, and how many rows are shown
@@ -53,7 +53,7 @@ def store_changes_html(between: Between, changes: Sequence[StoreChange], lines: 
 def changes_summary(changes: Sequence[StoreChange]) -> str:
     """`2 created, 1 deleted`"""
     kinds = [change.kind for change in changes]
-    return ", ".join(f"{kinds.count(kind):,} {kind}" for kind in SIGNS if kind in kinds) or "no difference"
+    return ", ".join(f"{kinds.count(kind):,} {kind}" for kind in CHANGE_SIGNS if kind in kinds) or "no difference"
 
 
 def change_note(change: StoreChange) -> str:
@@ -74,7 +74,7 @@ def _row(change: StoreChange, lines: LineCounts) -> list[object]:
     by = told.created_by if told else None
     living = change.new if change.kind != "deleted" else change.old
     return [
-        f"{SIGNS[change.kind]} {change.kind}",
+        f"{CHANGE_SIGNS[change.kind]} {change.kind}",
         code(change_path(change)),
         Cell(lines_text(lines[change.id])) if change.id in lines else Cell(change_note(change)),
         size(living.content_size_bytes if living else None),

@@ -49,8 +49,25 @@ class Timeline:
             if not result.ntuples:
                 raise StoreNotFoundError(store_id)
             found, created_at = rows.number(result.get_value(0, 2)), result.get_value(0, 3)
-            _refuse_unknown(result, 0, found, named=f"change {seq}" if moment is None else f"the store at {moment.isoformat()}")
+            named = f"change {seq}" if moment is None else f"the store at {moment.isoformat()}"
+            _refuse_unknown(result, 0, found, named=named)
             return Point(store_id, found, None if created_at is None else rows.moment(created_at))
+
+        return self._contact.read(read)
+
+    def span(self, memory_store_id: str) -> tuple[int, int]:
+        """The numbers of the first and of the last change after which the store can be read.
+
+        Raises:
+            StoreNotFoundError: there is no such store.
+        """
+        store_id = memory_stores.known(memory_store_id)
+
+        def read(connection: StoreConnection) -> tuple[int, int]:
+            result = connection.run(timeline_queries.POINT, store_id, None, None)
+            if not result.ntuples:
+                raise StoreNotFoundError(store_id)
+            return rows.number(result.get_value(0, 1)), rows.number(result.get_value(0, 0))
 
         return self._contact.read(read)
 

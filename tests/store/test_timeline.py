@@ -254,6 +254,7 @@ def test_a_point_is_a_number_or_a_time(database: Database, history: History) -> 
     moments = [history.write("/a.md", text).updated_at for text in ("one", "two", "three")]
     point = database.timeline.point
     assert point(history.id, 2) == Point(history.id, 2, moments[1])
+    assert database.timeline.span(history.id) == (0, 3)
     assert point(history.id, 0) == Point(history.id, 0, None)
     assert point(history.id, -1) == Point(history.id, 2, moments[1])
     assert point(history.id, -3).seq == 0
@@ -277,6 +278,7 @@ def test_a_time_among_pruned_changes(database: Database, history: History) -> No
     now = datetime.now(UTC)
     assert database.timeline.point(history.id, now - timedelta(days=20)) == Point(history.id, 3, None)
     assert database.timeline.point(history.id, now).seq == 4
+    assert database.timeline.span(history.id) == (3, 4)
     for days in (31, 99, 400):
         with pytest.raises(HistoryPrunedError):
             database.timeline.point(history.id, now - timedelta(days=days))
@@ -307,6 +309,7 @@ def test_an_unknown_store_and_an_illegal_path(database: Database, history: Histo
     unknown = "memstore_" + "0" * 26
     for ask in (
         lambda: database.timeline.point(unknown, 0),
+        lambda: database.timeline.span(unknown),
         lambda: database.timeline.as_of(unknown, 0),
         lambda: database.timeline.compare(unknown, 0, 0),
     ):
