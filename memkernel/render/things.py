@@ -136,11 +136,11 @@ def _(thing: MemoryVersion) -> str:
     return headed_html(html_line(version_line(thing), HEAD_CHARACTERS), thing.content)
 
 
-def version_line(version: MemoryVersion) -> str:
-    """`v7 /a.md modified by user_ann 2026-11-30 09:21`"""
+def version_line(version: MemoryVersion, *, with_path: bool = True) -> str:
+    """`@7 /a.md modified by user_ann 2026-11-30 09:21`; without its path where that is said elsewhere."""
     by = f" by {version.created_by.id}" if version.created_by else ""
-    path = version.path or "(redacted)"
-    line = f"@{version.ordinal} {path} {version.operation}{by} {moment_text(version.created_at)}"
+    path = f"{version.path or '(redacted)'} " if with_path else ""
+    line = f"@{version.ordinal} {path}{version.operation}{by} {moment_text(version.created_at)}"
     return one_line(f"{line}, {redaction(version)}" if version.redacted_at else line)
 
 

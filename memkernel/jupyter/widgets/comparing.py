@@ -16,13 +16,18 @@ from memkernel.jupyter.widgets.diff_rows import PAGE, Room, lines_page, page_of,
 from memkernel.jupyter.widgets.rows import version_row
 from memkernel.jupyter.widgets.widget import MemoryWidget, request
 from memkernel.models import MemoryVersion
-from memkernel.render import one_line
+from memkernel.render import counted, one_line, version_line
 from memkernel.textdiff import TextDiff, diff
 from memkernel.textdiff.lines import lines_of
 
 PREVIOUS: Final = "prev"
 _PRUNED: Final = "pruned"
+_ERASED: Final = (
+    "The text, path, size and hash of @{} are erased for ever. Its number, its actor and its time stay. "
+    "Notebooks that were saved earlier keep what they showed."
+)
 _NOTE_CHARACTERS: Final = 400
+_NAME_CHARACTERS: Final = 200
 
 
 class Text(NamedTuple):
@@ -45,12 +50,24 @@ class Side(NamedTuple):
     text: Text
     version: MemoryVersion | None = None
 
+    def named(self, *, with_path: bool) -> str:
+        """What stands above it: of a version which one it is, by whom and when."""
+        if self.version is not None:
+            return version_line(self.version, with_path=with_path)
+        return one_line(self.text.name, _NAME_CHARACTERS) if self.id else "nothing"
+
 
 class Pair(NamedTuple):
     """What is compared with what."""
 
     old: Side
     new: Side
+
+    @property
+    def names(self) -> list[str]:
+        """What stands above the two."""
+        memories = {side.version.memory_id for side in self if side.version}
+        return [side.named(with_path=len(memories) > 1) for side in self]
 
     @property
     def notes(self) -> list[str]:
@@ -185,21 +202,24 @@ class Comparing(MemoryWidget):
         """Write an earlier text again; where the head is not the one that the person was shown, say so (fault 25)."""
         done = restore(self._writable(version), version, path=path or "", head=head or "")
         if done.moved:
-            return {"moved": version_row(done.version)}
+            newest = version_line(done.version, with_path=False)
+            sentence = f"Meanwhile there is {newest}. Write the older text as a new version all the same?"
+            return {"moved": version_row(done.version), "sentence": sentence}
         self.changed()
         self.happened("restored", version=done.version.id)
         return {"version": version_row(done.version)}
 
     @request
     def redaction(self, *, version: str) -> dict[str, Any]:
-        """What the dialog has to say before this version is erased."""
+        """What the dialog has to say before this version is erased; or the `reason` why it cannot be."""
         found = History(self.store_of(version)).erasure(version)
         return {
             "ordinal": found.version.ordinal,
             "others": len(found.others),
             "is_head": found.is_head,
             "reason": found.refusal,
-            "kept": found.kept,
+            "sentence": f"{_ERASED.format(found.version.ordinal)} {found.kept}".rstrip(),
+            "same": _others_too(len(found.others)),
         }
 
     @request
@@ -242,6 +262,7 @@ def view_of(pair: Pair, found: TextDiff | None, start: int, room: Room) -> dict[
         "added": found.added if found else 0,
         "removed": found.removed if found else 0,
         "places": found.places if found else 0,
+        "names": pair.names,
         "notes": [one_line(note, _NOTE_CHARACTERS) for note in pair.notes],
         "cut": bool(page and page.cut),
     }
@@ -254,3 +275,8 @@ def _side_of(version: MemoryVersion) -> Side:
 def _doomed(found: Erasure, *, others: bool) -> list[str]:
     """The version itself last: if the others fail, it still has the hash by which they are found the next time."""
     return [*(each.id for each in found.others if others), found.version.id]
+
+
+def _others_too(count: int) -> str:
+    """The words beside a box that can be ticked; `""` where nothing else holds the text."""
+    return f"also redact the other {counted(count, 'version')} holding this text" if count else ""

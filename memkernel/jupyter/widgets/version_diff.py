@@ -80,7 +80,8 @@ class VersionDiff(Comparing):
         self._preferences = preferences
         self._path = found.path
         self._memory_id = found.new.memory_id
-        self._given = {version.id: version for version in (found.old, found.new) if version}
+        alone = (found.old, found.new) if found.store is None else ()
+        self._given = {version.id: version for version in alone if version}
         self._shown: tuple[Pair, TextDiff | None] | None = None
         self._looked_at: tuple[int, int | str] | None = None
         history = None if found.store is None else History(found.store)
