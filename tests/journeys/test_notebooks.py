@@ -27,10 +27,14 @@ def executed(notebook: Path, dsn: str, home: Path) -> Any:
     return book
 
 
+def outputs(book: Any) -> list[Any]:
+    """All that the cells show."""
+    return [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
+
+
 def shown(book: Any) -> str:
     """Everything that the cells show as text."""
-    outputs = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
-    return "\n".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs)
+    return "\n".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs(book))
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
@@ -48,6 +52,22 @@ def test_01_agent_remembers(dsn: str, tmp_path: Path) -> None:
     assert "/notes.md" in text
     assert "hunter2" not in text.split("Ask at the front desk")[-1]
     assert not [output for cell in book.cells for output in cell.get("outputs", []) if output.output_type == "error"]
+
+
+def test_03_history_and_diff(dsn: str, tmp_path: Path) -> None:
+    """Read afterwards without a kernel: what the views show stands in their copies."""
+    book = executed(NOTEBOOKS[2], dsn, tmp_path)
+    nbformat.validate(book)
+    assert not [output for cell in book.cells for output in cell.get("outputs", []) if output.output_type == "error"]
+    pages = [output.get("data", {}).get("text/html", "") for output in outputs(book)]
+    copies = [page for page in pages if "mk-static" in page]
+    assert len(copies) == 6
+    assert "4711" not in "".join(copies)
+    text = shown(book)
+    for said in ("-- Monday: calibrate the scale", "redacted by", "/people.md", "+- Thursday: show it to Ann"):
+        assert said in text
+    again = shown(executed(NOTEBOOKS[2], dsn, tmp_path))  # on what it left
+    assert "redacted by" in again
 
 
 def test_a_notebook_can_be_run_again_on_what_it_left(dsn: str, tmp_path: Path) -> None:
