@@ -3,7 +3,7 @@ import { h, replace } from "../dom.js";
 
 /** One question at a time, in its place; Esc and Cancel leave all as it is. */
 export function asking(frame) {
-  const element = h("div", {});
+  const element = h("div");
 
   /**
    * @param {string} words the question
@@ -13,16 +13,15 @@ export function asking(frame) {
    */
   function ask(words, actions, field) {
     const asked = question(frame, element, { label: words });
-    const input = field && h("input", { class: "mk-input mk-wide", value: field, "aria-label": words });
+    const input = field && h("input.mk-input.mk-typed.mk-wide", { value: field, "aria-label": words });
     const answer = (action) => {
       asked.close();
       action(input?.value.trim());
     };
     const buttons = actions.map(([label, action]) => frame.button(label, label, () => answer(action)));
-    asked.fill(h("p", {}, words), input, buttons);
+    asked.fill(h("p", words), input, buttons);
     if (!input) return;
     input.addEventListener("keydown", (event) => event.key === "Enter" && answer(actions[0][1]));
-    input.focus();
     input.select();
   }
 

@@ -3,13 +3,13 @@ import { counted, moment } from "../format.js";
 
 /** The stores to choose from, where none is in use. */
 export function chooser(frame) {
-  const list = h("div", {});
+  const list = h("div");
   frame.root.setAttribute("aria-label", "Memory stores");
-  replace(frame.body, h("div", { class: "mk-bar" }, h("span", { class: "mk-title" }, "Memory stores")), list);
+  replace(frame.body, h("div.mk-bar", h("span.mk-title", "Memory stores")), list);
 
   function paint() {
     const rows = frame.get("stores");
-    const none = h("p", { class: "mk-nothing" }, "There is no store: %memory create NAME");
+    const none = h("p.mk-nothing", "There is no store: %memory create NAME");
     replace(list, rows.length ? rows.map(drawn) : none);
   }
 
@@ -17,11 +17,11 @@ export function chooser(frame) {
     const facts = `${counted(memories, "memory", "memories")} · ${moment(updatedAt)}`;
     const onclick = () => frame.attempt("Open the store", () => frame.call("choose", { store: id }));
     return h(
-      "button",
-      { class: "mk-hit mk-store", onclick },
-      h("b", { class: "mk-name" }, ...text(name)),
-      h("span", { class: "mk-end" }, archivedAt && "archived · ", facts),
-      h("span", { class: "mk-snippet" }, ...text(about)),
+      "button.mk-hit.mk-store",
+      { onclick },
+      h("b.mk-name", ...text(name)),
+      h("span.mk-end", archivedAt && "archived · ", facts),
+      h("span.mk-snippet", ...text(about)),
     );
   }
 

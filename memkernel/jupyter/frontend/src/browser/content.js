@@ -7,14 +7,14 @@ const VIEWS = { preview: "Preview", source: "Source", edit: "Edit" };
 /** One memory, or one version of it: its text, rendered or as it is, and what can be done with it. */
 export function contentPane(desk, questions, editor) {
   const { frame } = desk;
-  const path = h("b", { class: "mk-path" });
-  const facts = h("div", { class: "mk-facts-line" });
+  const path = h("span.mk-title");
+  const facts = h("div.mk-bar");
   const body = h("div", { tabindex: "0", role: "region", "aria-label": "Content" });
   const views = Object.entries(VIEWS).map(([name, label]) => frame.button(label, label, () => setView(name)));
   const actions = [frame.button("Rename…", "Rename", rename), frame.button("Delete…", "Delete", () => remove())];
-  const head = h("div", { class: "mk-pane-head" }, path, h("span", { class: "mk-gap" }), views, actions);
+  const head = h("div.mk-bar", path, h("span.mk-gap"), views, actions);
   const parts = [head, questions.element, facts, body, editor.element];
-  const element = h("div", { class: "mk-pane mk-content", role: "region", "aria-label": "Memory" }, parts);
+  const element = h("div.mk-pane.mk-content", { role: "region", "aria-label": "Memory" }, parts);
   let shown = null;
 
   function setView(name) {
@@ -44,16 +44,16 @@ export function contentPane(desk, questions, editor) {
     facts.hidden = editing || !shown;
     body.hidden = Boolean(editing);
     replace(path, ...(editing ? [editing] : text(shown?.version.path ?? "")));
-    if (!shown) return replace(body, h("p", { class: "mk-nothing" }, "Choose a memory, or a version."));
-    replace(facts, h("span", { class: "mk-faint" }, shown.facts), tagOf(shown.state), ...waysOn(shown));
+    if (!shown) return replace(body, h("p.mk-nothing", "Choose a memory, or a version."));
+    replace(facts, h("span.mk-faint", shown.facts), tagOf(shown.state), ...waysOn(shown));
     return paintText(shown, view === "preview");
   }
 
   function paintText({ text: words, nodes, note, cut }, rendered) {
     body.className = `mk-text mk-${rendered ? "preview" : "source"}`;
-    if (words === null) return replace(body, h("p", { class: "mk-nothing" }, note));
+    if (words === null) return replace(body, h("p.mk-nothing", note));
     if (!rendered) return replace(body, ...text(words));
-    return replace(body, nodes.flatMap(drawn), cut ? h("p", { class: "mk-faint" }, "… the rest is in Source") : null);
+    return replace(body, nodes.flatMap(drawn), cut ? h("p.mk-faint", "… the rest is in Source") : null);
   }
 
   /** What can be done with a version that is not the head, or is of another memory than the selected one. */
@@ -87,7 +87,7 @@ export function contentPane(desk, questions, editor) {
 }
 
 function tagOf(words) {
-  return words ? h("span", { class: "mk-tag" }, words) : null;
+  return words ? h("span.mk-tag", words) : null;
 }
 
 /** A node of rendered Markdown: `[tag, children]`, or `["", text]`. */

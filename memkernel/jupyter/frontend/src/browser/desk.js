@@ -1,5 +1,4 @@
 import { askRedaction, askRestore } from "../diff/dialogs.js";
-import { counted } from "../format.js";
 import { memoriesOf } from "./memories.js";
 
 const SETTLE_MS = 120; // a key that is held down asks once, where it comes to rest
@@ -15,6 +14,7 @@ export function deskOf(frame) {
   let turn = 0;
   let settling = 0;
   let reading = false;
+  let telling = false;
 
   /** A request; undefined where it failed, which is said. */
   const ask = (what, method, params) => frame.attempt(what, () => frame.call(method, params));
@@ -25,17 +25,19 @@ export function deskOf(frame) {
   }
 
   /** Show a memory, or one version of it; whoever edits is asked first. */
-  function show(next, line, history = next.key !== now.key) {
+  function show(next, line) {
     clearTimeout(settling);
-    return view.edit.leave(() => read(next, line, history));
+    return view.edit.leave(() => read(next, line));
   }
 
-  async function read(next, line, history) {
+  async function read(next, line) {
     const mine = (turn += 1);
     now = next;
-    remember();
+    telling = true;
+    frame.model.set("selected", now.key);
+    frame.set("selected_version", now.version); // both are one message
+    telling = false;
     view.questions.close();
-    if (history) view.timeline.show(now.key);
     repaint();
     reading = Boolean(now.key || now.version);
     const content = reading ? await ask("Open", "read", { path: now.key, version: now.version }) : null;
@@ -50,12 +52,6 @@ export function deskOf(frame) {
     frame.ready(content ? `${now.key}@${content.version[1]}` : "store");
   }
 
-  function remember() {
-    for (const [trait, value] of [["selected", now.key], ["selected_version", now.version]]) {
-      if (frame.get(trait) !== value) frame.set(trait, value);
-    }
-  }
-
   function repaint() {
     view.tree.paint();
     view.timeline.paint();
@@ -64,14 +60,14 @@ export function deskOf(frame) {
 
   async function open(key, how, line) {
     frame.set("tab", "content");
-    const opened = show({ key, version: "" }, line, true);
+    const opened = show({ key, version: "" }, line);
     view.tree.reveal(key);
     await opened;
     if (how === "key") view.content.focus();
   }
 
   function lookAt({ id }, how) {
-    const look = () => show({ key: now.key, version: id }, 0, false);
+    const look = () => show({ key: now.key, version: id });
     if (how === "click") look();
     else settle(look);
   }
@@ -90,33 +86,28 @@ export function deskOf(frame) {
 
   function markBase(version) {
     if (!version) return;
-    frame.set("base_version", frame.get("base_version") === version.id ? "" : version.id);
-    frame.say(frame.get("base_version") ? `@${version.ordinal} is the base` : "No base is marked");
+    const marked = frame.get("base_version") === version.id;
+    frame.set("base_version", marked ? "" : version.id);
+    frame.say(marked ? "No base is marked" : `@${version.ordinal} is the base`);
   }
 
-  /** With the base; else with the version before, which Python knows; the first one with nothing. */
+  /** With the base, which may be of another memory; else with the version before, which Python knows. */
   function compareWith(version) {
-    if (!version) return;
-    const { id, ordinal } = version;
-    const base = view.timeline.find(frame.get("base_version"));
-    const before = ordinal === 1 ? { id: "" } : { id: "prev", ordinal: ordinal - 1 };
-    const old = base && base.id !== id ? base : before;
-    const names = [old.id ? `@${old.ordinal}` : "nothing", `@${ordinal}`];
-    compare({ old: old.id, new: id, names, title: view.content.shown()?.path || now.key });
+    const base = frame.get("base_version");
+    if (version) compare(base && base !== version.id ? base : "prev", version.id);
   }
 
-  function compare(pair) {
+  function compare(old, id) {
+    const pair = { old, new: id };
     view.diff.show(pair);
-    frame.call("compared", { old: pair.old, new: pair.new }).catch(() => {}); // the diff itself says what fails
+    frame.call("compared", pair).catch(() => {}); // the diff itself says what fails
   }
 
   function filter() {
     const words = view.head.query();
     frame.set("query", words);
     view.search.hide();
-    const shown = view.tree.filter(words);
-    view.head.paint(shown);
-    if (words) frame.say(`${counted(shown, "memory", "memories")} shown`);
+    view.head.paint(view.tree.filter(words));
   }
 
   function search() {
@@ -145,26 +136,26 @@ export function deskOf(frame) {
   }
 
   function redact(version) {
-    askRedaction(frame, view.questions.element, { version, done: () => show(now, 0, true) });
+    askRedaction(frame, view.questions.element, { version, done: () => show(now) });
   }
 
   function onSelected() {
     const next = { key: frame.get("selected"), version: frame.get("selected_version") };
-    if (next.key === now.key && next.version === now.version) return;
+    if (telling || (next.key === now.key && next.version === now.version)) return;
     show(next);
     if (next.key) view.tree.reveal(next.key);
   }
 
-  /** The store changed: what is shown is read again, unless an answer is on its way that knows it already. */
+  /** Where a newer head is there, it is shown, unless it is on its way, or somebody edits. */
   function onVersions() {
-    if (reading || view.timeline.agrees()) return;
-    view.timeline.show(now.key);
-    if (now.key && !now.version && !view.edit.title()) show(now);
+    view.timeline.show();
+    const [head] = view.timeline.versions();
+    if (now.key && !now.version && !reading && !view.edit.title() && head?.id !== desk.version()) show(now);
   }
 
   function start() {
     now = { key: frame.get("selected"), version: frame.get("selected_version") };
-    view.timeline.start(now.key);
+    view.timeline.show();
     memories.load();
     if (now.key) view.tree.reveal(now.key);
     const content = frame.get("content");
@@ -176,7 +167,7 @@ export function deskOf(frame) {
     frame.on("readonly", repaint);
   }
 
-  return {
+  const desk = {
     ...{ frame, memories, ask, start, repaint, show, open, lookAt, edit, create, markBase, compareWith, compare },
     ...{ filter, search, leave, reread, restore, redact },
     attach: (panes) => (view = panes),
@@ -185,4 +176,5 @@ export function deskOf(frame) {
     look: (key) => settle(() => show({ key, version: "" })),
     focusTree: () => view.tree.focus(),
   };
+  return desk;
 }

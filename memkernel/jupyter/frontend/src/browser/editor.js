@@ -15,12 +15,12 @@ const MIXED = "This text has carriage returns that would be lost here. Change it
  */
 export function editor(desk, questions) {
   const { frame } = desk;
-  const area = h("textarea", { class: "mk-area", spellcheck: "false", "aria-label": "Text", oninput, onkeydown });
-  const bytes = h("span", { class: "mk-faint" });
+  const area = h("textarea.mk-area", { spellcheck: "false", "aria-label": "Text", oninput, onkeydown });
+  const bytes = h("span.mk-faint");
   const save = frame.button("Save", "Save (Ctrl+S)", () => onSave());
   const cancel = frame.button("Cancel", "Leave (Esc)", () => leave());
-  const foot = h("div", { class: "mk-foot" }, bytes, h("span", { class: "mk-gap" }), cancel, save);
-  const element = h("div", { class: "mk-tree", hidden: true }, area, foot);
+  const foot = h("div.mk-bar", bytes, h("span.mk-gap"), cancel, save);
+  const element = h("div.mk-tree", { hidden: true }, area, foot);
   let draft = null; // {key, sha256, ends}; of a new memory the key is not known yet, and the sha256 is ""
 
   function oninput() {
@@ -89,8 +89,7 @@ export function editor(desk, questions) {
   async function compare(key, text, theirs) {
     const mine = await desk.ask("Open diff", "draft", { text });
     if (!mine) return;
-    const [id, ordinal] = theirs.version;
-    desk.compare({ old: id, new: mine.id, names: [`@${ordinal}, theirs`, "mine"], title: key });
+    desk.compare(theirs.version[0], mine.id);
     conflict(key, text, theirs);
   }
 

@@ -4,9 +4,8 @@ import { counted, number } from "../format.js";
 /** The store's name, the search box, how many memories there are, and what can be done with the whole store. */
 export function header(desk) {
   const { frame } = desk;
-  const count = h("span", { class: "mk-faint", role: "status" });
-  const box = h("input", {
-    class: "mk-input mk-query",
+  const count = h("span.mk-faint", { role: "status" });
+  const box = h("input.mk-input.mk-query", {
     type: "search",
     value: frame.get("query"),
     "aria-label": "Filter paths, or search",
@@ -16,14 +15,12 @@ export function header(desk) {
     onkeydown,
   });
   const create = frame.button("New…", "Write a new memory", () => desk.create());
-  const element = h(
-    "div",
-    { class: "mk-bar" },
-    h("span", { class: "mk-title" }, ...text(frame.get("store_name"))),
-    frame.get("reason") ? h("span", { class: "mk-tag" }, frame.get("reason")) : null,
+  const element = h("div.mk-bar",
+    h("span.mk-title", ...text(frame.get("store_name"))),
+    frame.get("reason") ? h("span.mk-tag", frame.get("reason")) : null,
     box,
     count,
-    h("span", { class: "mk-gap" }),
+    h("span.mk-gap"),
     frame.get("readonly") ? null : create,
     deletedToo(frame),
     frame.button("↻", "Read the store again", () => desk.ask("Refresh", "refresh")),

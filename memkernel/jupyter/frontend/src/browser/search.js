@@ -7,17 +7,16 @@ import { counted } from "../format.js";
  * @returns {{element: HTMLElement, run: (words: string) => Promise<void>, hide: () => void}}
  */
 export function searchPane(desk, tree) {
-  const element = h("div", { class: "mk-list", role: "region", "aria-label": "Found", hidden: true, onkeydown });
+  const element = h("div.mk-list", { role: "region", "aria-label": "Found", hidden: true, onkeydown });
 
   async function run(words) {
     const found = await desk.frame.attempt("Search", () => desk.frame.call("search", { text: words }));
     if (!found) return;
     show(true);
     const { hits, total } = found;
-    const all = `“${words}”: ${counted(total, "memory", "memories")}`;
-    const head = h("p", { class: "mk-faint" }, hits.length < total ? `${all}, the first ${hits.length} shown` : all);
-    replace(element, head, hits.map(drawn));
-    desk.frame.say(all);
+    const all = `${counted(total, "memory", "memories")} found`;
+    const sentence = hits.length < total ? `${all}, the first ${hits.length} shown` : all;
+    replace(element, h("p.mk-faint", { role: "status" }, sentence), hits.map(drawn));
     element.querySelector("button")?.focus();
   }
 
@@ -30,11 +29,11 @@ export function searchPane(desk, tree) {
     const lines = snippets.filter(([number]) => number > 0);
     const open = () => desk.open(key, "click", lines[0]?.[0]);
     return h(
-      "button",
-      { class: "mk-hit", title: `Open ${plain(path)}`, onclick: open },
-      h("b", { class: "mk-name" }, ...text(path)),
-      h("span", { class: "mk-end" }, counted(count, "place")),
-      lines.map(([number, spans]) => h("span", { class: "mk-snippet" }, `${number}  `, ...spans.flatMap(span))),
+      "button.mk-hit",
+      { title: `Open ${plain(path)}`, onclick: open },
+      h("b.mk-name", ...text(path)),
+      h("span.mk-end", counted(count, "place")),
+      lines.map(([number, spans]) => h("span.mk-snippet", `${number}  `, ...spans.flatMap(span))),
     );
   }
 
@@ -49,5 +48,5 @@ export function searchPane(desk, tree) {
 }
 
 function span([hit, part]) {
-  return hit ? [h("mark", {}, ...text(part))] : text(part);
+  return hit ? [h("mark", ...text(part))] : text(part);
 }

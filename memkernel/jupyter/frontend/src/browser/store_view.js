@@ -21,9 +21,9 @@ export function storeView(outer) {
   const questions = asking(frame);
   const edit = editor(desk, questions);
   const [tree, content, timeline] = [treePane(desk), contentPane(desk, questions, edit), timelinePane(desk)];
-  const [search, head, below] = [searchPane(desk, tree.element), header(desk), h("div", {})];
-  const left = h("div", { class: "mk-pane mk-memories" }, tree.element, search.element);
-  const columns = h("div", { class: "mk-columns" }, left, content.element, timeline.element);
+  const [search, head, below] = [searchPane(desk, tree.element), header(desk), h("div")];
+  const left = h("div.mk-pane.mk-memories", tree.element, search.element);
+  const columns = h("div.mk-columns", left, content.element, timeline.element);
   columns.style.height = `${frame.get("height")}px`;
   desk.attach({ questions, edit, tree, content, timeline, search, head, diff: diffSlot(frame, below) });
   replace(frame.body, head.element, tabs(frame), columns, below);
@@ -42,7 +42,7 @@ function tabs(frame) {
   };
   frame.on("tab", paint);
   paint();
-  return h("div", { class: "mk-tabs" }, buttons);
+  return h("div.mk-bar.mk-tabs", buttons);
 }
 
 /** The diff below the columns: made when it is first asked for. */
@@ -59,10 +59,10 @@ function diffSlot(frame, below) {
     close,
     isOpen: () => panel,
     show(pair) {
-      close();
+      if (panel) return panel.show(pair);
       panel = diffPanel(frame, { ...pair, onClose: close });
-      replace(below, h("p", { class: "mk-below" }, `${pair.title}: ${pair.names.join(" → ")}`), panel.element);
-      below.scrollIntoView?.({ block: "nearest" });
+      replace(below, panel.element);
+      below.scrollIntoView({ block: "nearest" });
     },
   };
 }

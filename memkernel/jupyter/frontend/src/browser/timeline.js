@@ -1,4 +1,4 @@
-import { h, plain, text } from "../dom.js";
+import { h, text } from "../dom.js";
 import { actor, ago, counted, glyph, moment, number, versionLine } from "../format.js";
 import * as records from "../records.js";
 import { windowed } from "./windowed.js";
@@ -6,53 +6,43 @@ import { windowed } from "./windowed.js";
 const ROW_PX = 44;
 const SOON = 40; // so many rows before the last one that is here, the next ones are asked for
 const SETTLE_MS = 150;
-const MOST_COUNTED = 60;
-const SHORT = 12;
 
-/** The versions of the selected memory, or of the whole store where none is selected, newest first. */
+/** The versions of the selected memory, or of the whole store where none is selected, newest first: as Python says. */
 export function timelinePane(desk) {
   const { frame } = desk;
-  const count = h("span", { class: "mk-faint" });
+  const count = h("span.mk-faint");
   const changes = new Map();
-  let key = null;
+  let key = "";
   let versions = [];
   let next = null;
   let total = 0;
-  let loading = null; // the key whose versions are on their way
+  let loading = false;
   let settling = 0;
 
   const list = windowed(ROW_PX, "listbox", "Versions, newest first", {
     draw: versionRow,
     look: desk.lookAt,
     open: (version, how) => (how === "click" ? desk.lookAt(version, how) : desk.compareWith(version)),
-    key: ({ key: pressed }, version) => pressed === " " && version && [desk.lookAt(version, "click")],
+    key: () => false,
     paint: onPaint,
   });
   const element = h(
-    "div",
-    { class: "mk-pane mk-history", role: "region", "aria-label": "History" },
-    h(
-      "div",
-      { class: "mk-pane-head" },
-      h("b", {}, "History"),
+    "div.mk-pane.mk-history",
+    { role: "region", "aria-label": "History" },
+    h("div.mk-bar",
+      h("span.mk-title", "History"),
       count,
-      h("span", { class: "mk-gap" }),
+      h("span.mk-gap"),
       frame.button("Base", "Mark the version as the base, or unmark it (c)", () => desk.markBase(list.active())),
       frame.button("Compare", "With the base, or else the version before (d)", () => desk.compareWith(list.active())),
     ),
     list.element,
   );
 
-  function show(nextKey) {
-    if (nextKey !== key) take([], 0);
-    key = nextKey;
-    return load("");
-  }
-
-  function take(rows, rowsTotal) {
+  function take(rows, rowsTotal, nextId) {
     versions = rows;
     total = rowsTotal;
-    next = rows.length < total ? (rows.at(-1)?.id ?? null) : null;
+    next = nextId;
     paint();
   }
 
@@ -62,19 +52,16 @@ export function timelinePane(desk) {
     list.set(versions, ({ id }) => id === active);
   }
 
-  async function load(before) {
-    const wanted = (loading = key);
-    const page = await frame.attempt("History", () => frame.call("timeline", { path: wanted, before }));
-    if (wanted !== key) return;
-    loading = null;
-    if (!page) return;
-    const rows = page.versions.map(records.version);
-    take(before ? [...versions, ...rows] : rows, page.total);
-    next = page.next;
+  async function load() {
+    const had = versions;
+    loading = true;
+    const page = await desk.ask("History", "timeline", { path: key, before: next });
+    loading = false;
+    if (page && had === versions) take([...had, ...page.versions.map(records.version)], page.total, page.next);
   }
 
   function onPaint(drawn, end) {
-    if (next && loading === null && end > versions.length - SOON) load(next);
+    if (next && !loading && end > versions.length - SOON) load();
     clearTimeout(settling);
     settling = setTimeout(() => countLines(drawn), SETTLE_MS);
   }
@@ -84,9 +71,8 @@ export function timelinePane(desk) {
     const unknown = drawn.filter(({ id }) => !changes.has(id)).map(({ id }) => id);
     if (!unknown.length) return;
     for (const id of unknown) changes.set(id, null);
-    const asked = { versions: unknown.slice(0, MOST_COUNTED) };
-    const found = await frame.call("changes", asked).catch(() => ({ changes: {} })); // a number less is no failure
-    for (const [id, lines] of Object.entries(found.changes)) changes.set(id, lines);
+    const found = await frame.call("changes", { versions: unknown }).catch(() => ({})); // a number less is no failure
+    for (const [id, lines] of Object.entries(found.changes ?? {})) changes.set(id, lines);
     list.paint();
   }
 
@@ -95,47 +81,35 @@ export function timelinePane(desk) {
     const did = redactedAt ? "redacted" : operation;
     const lines = changes.get(id);
     return h(
-      "div",
+      "div.mk-row.mk-version",
       {
-        class: "mk-row mk-version",
         role: "option",
-        title: `${path === null || key ? "" : `${plain(path)} `}${versionLine(version)} UTC, ${ago(at)}`,
+        title: `${versionLine(version)} UTC, ${ago(at)}`,
         "aria-setsize": total,
         "aria-posinset": index + 1,
         "aria-selected": String(id === desk.version()),
       },
-      h("span", { class: `mk-glyph mk-${did}`, role: "img", "aria-label": did }, glyph(version)),
-      h("span", { class: "mk-name" }, h("b", {}, `@${ordinal} `), ...(key || path === null ? [] : text(path))),
-      id === frame.get("base_version") ? h("span", { class: "mk-tag" }, "base") : null,
-      h("span", { class: "mk-end" }, lines ? `+${number(lines[0])} −${number(lines[1])}` : ""),
-      h("span", { class: "mk-end mk-name" }, `${moment(at)} · ${shortActor(version)}`),
+      h(`span.mk-glyph.mk-${did}`, { role: "img", "aria-label": did }, glyph(version)),
+      h("span.mk-name", h("b", `@${ordinal} `), ...(key || path === null ? [] : text(path))),
+      id === frame.get("base_version") ? h("span.mk-tag", "base") : null,
+      h("span.mk-end", lines ? `+${number(lines[0])} −${number(lines[1])}` : ""),
+      h("span.mk-end.mk-name", `${moment(at)} · ${actor(version)}`),
     );
   }
 
   frame.onClose(() => clearTimeout(settling));
   return {
     element,
-    show,
     paint,
     versions: () => versions,
     active: list.active,
     dispose: list.dispose,
-    find: (id) => versions.find((version) => version.id === id),
-    /** What the state holds, without a question. */
-    start(stateKey) {
-      key = stateKey;
-      take(frame.get("versions").map(records.version), frame.get("versions_total"));
-    },
-    /** Whether the state says the same as what is here, or an answer is on its way. */
-    agrees() {
-      const [newest] = frame.get("versions");
-      return loading !== null || (frame.get("versions_total") === total && newest?.[0] === versions[0]?.id);
+    /** What the state holds; the rest is asked for as it is looked at. */
+    show() {
+      key = frame.get("selected");
+      const rows = frame.get("versions").map(records.version);
+      take(rows, frame.get("versions_total"), rows.length < frame.get("versions_total") && rows.at(-1)?.id);
     },
   };
 }
 
-/** An id's beginning tells actors apart; the whole of it is in the title. */
-function shortActor(version) {
-  const { actorId } = version;
-  return actor({ ...version, actorId: actorId?.length > SHORT ? `${actorId.slice(0, SHORT)}…` : actorId });
-}

@@ -9,7 +9,7 @@ const FEW = 40; // a store of so few memories is shown with all its directories 
 /** The memories as a tree, or, with a filter, as the list of those whose paths hold its words. */
 export function treePane(desk) {
   const open = new Set();
-  const none = h("p", { class: "mk-nothing" });
+  const none = h("p.mk-nothing");
   let root = treeOf([]);
   let words = "";
   let fresh = true;
@@ -39,13 +39,13 @@ export function treePane(desk) {
     const isOpen = open.has(row.node.key);
     if (key === "ArrowRight" && isOpen) list.move(index + 1);
     else if (key === "ArrowLeft" && !isOpen) list.move(list.items().findLastIndex(isParentOf(row, index)));
-    else if (key === " " || (key === (isOpen ? "ArrowLeft" : "ArrowRight") && row.node.children)) enter(row, "key");
+    else if (key === (isOpen ? "ArrowLeft" : "ArrowRight") && row.node.children) enter(row);
     else return false;
     return true;
   }
 
   return {
-    element: h("div", { class: "mk-tree" }, list.element, none),
+    element: h("div.mk-tree", list.element, none),
     paint: list.paint,
     dispose: list.dispose,
     update() {
@@ -84,9 +84,8 @@ function treeRow({ node, level, place, siblings }, open, selected) {
   const { key, name, memory, count } = node;
   const isOpen = memory ? null : String(open.has(key));
   const row = h(
-    "div",
+    "div.mk-row",
     {
-      class: "mk-row",
       role: "treeitem",
       title: memory ? `${plain(memory.path)}, ${moment(memory.updatedAt)} UTC, ${ago(memory.updatedAt)}` : key,
       "aria-level": level,
@@ -95,8 +94,8 @@ function treeRow({ node, level, place, siblings }, open, selected) {
       "aria-expanded": isOpen,
       "aria-selected": String(key === selected),
     },
-    h("span", { class: "mk-name" }, ...text(name)),
-    h("span", { class: "mk-end" }, memory ? (memory.size === null ? "deleted" : size(memory.size)) : number(count)),
+    h("span.mk-name", ...text(name)),
+    h("span.mk-end", memory ? (memory.size === null ? "deleted" : size(memory.size)) : number(count)),
   );
   row.style.setProperty("--level", level);
   return row;

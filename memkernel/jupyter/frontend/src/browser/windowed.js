@@ -21,8 +21,8 @@ let lists = 0;
 export function windowed(rowPx, role, label, on) {
   const id = `mk-list-${(lists += 1)}-`;
   const rows = h("div", { role: "none", onclick });
-  const facts = { class: "mk-list", role, "aria-label": label, tabindex: "0" };
-  const box = h("div", { ...facts, onscroll: paint, onkeydown }, rows);
+  const facts = { role, "aria-label": label, tabindex: "0", onscroll: paint, onkeydown };
+  const box = h("div.mk-list", facts, rows);
   let items = [];
   let active = -1;
   let first = 0;
