@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from memkernel import present, render
+from memkernel import paths, present, render
 from memkernel.errors import MemoryNotFoundError
 from memkernel.handle.diff import Diff
-from memkernel.handle.finding import near
+from memkernel.handle.finding import near, without_last_slash
 from memkernel.models import Actor, ChangeKind, MemoryVersion, Point, StoreChange
 from memkernel.textdiff import diff
 
@@ -48,10 +48,13 @@ class StoreDiff:
         old: the point that is compared.
         new: the point with which it is compared.
         changes: a StoreChange for each memory that is not the same at both.
+        path: only memories at or below this path.
     """
 
-    def __init__(self, store: StoreReading, old: Point, new: Point, changes: Sequence[StoreChange]) -> None:
-        self.store, self.old, self.new = store, old, new
+    def __init__(
+        self, store: StoreReading, old: Point, new: Point, changes: Sequence[StoreChange], path: str = "/"
+    ) -> None:
+        self.store, self.old, self.new, self.path = store, old, new, path
         self.changes = tuple(changes)
         self._lines: dict[str, tuple[int, int]] = {}
 
@@ -64,6 +67,11 @@ class StoreDiff:
     def __getitem__(self, index: int) -> StoreChange:
         return self.changes[index]
 
+    @property
+    def title(self) -> str:
+        """What is compared: the store's name, and the path where it is a part of it."""
+        return self.store.name if self.path == "/" else f"{self.store.name}:{self.path}"
+
     def at(self, path: str) -> StoreChange:
         """The change of the memory that is, or was, at a path.
 
@@ -75,6 +83,19 @@ class StoreDiff:
             return max(found, key=lambda change: (change.path == path, change.kind != "deleted"))
         known = [each for change in self.changes for each in (change.path, change.old_path) if each]
         raise MemoryNotFoundError(path, f"what differs in {self.store.slug}", near(path, known))
+
+    def below(self, path: str) -> StoreDiff:
+        """The changes of memories that are, or were, at or below a path; those of unknown paths only for `/`.
+
+        Raises:
+            InvalidPathError: no memory can be there.
+        """
+        root = without_last_slash(path)
+        if root == "/":
+            return self
+        paths.check_prefix(f"{root}/")
+        changes = [change for change in self.changes if _is_below(change, root)]
+        return StoreDiff(self.store, self.old, self.new, changes, root)
 
     def diff(self, changed: str | StoreChange) -> Diff:
         """What changed in one memory.
@@ -140,7 +161,7 @@ class StoreDiff:
 
     @property
     def _between(self) -> render.Between:
-        return render.Between(self.store.name, self.old, self.new)
+        return render.Between(self.title, self.old, self.new)
 
     # -- texts -------------------------------------------------------------------------------------
 
@@ -161,6 +182,10 @@ class StoreDiff:
             return None
         versions = self.store.connection.database.memory_versions
         return versions.retrieve(side.id, memory_store_id=self.store.id)
+
+
+def _is_below(change: StoreChange, root: str) -> bool:
+    return any(path and (path == root or path.startswith(root + "/")) for path in (change.path, change.old_path))
 
 
 def _text(side: MemoryVersion | None, known: dict[str, str]) -> str | None:

@@ -177,11 +177,23 @@ def _large(number: int) -> Change:
     return Change(f"/many/{'x' * 200}/{number}.md", f"text {number}\n" * 1_500)
 
 
-def test_it_is_shown_by_its_presenter(notes: mk.Store, capsys: pytest.CaptureFixture[str]) -> None:
-    found = notes.compare(4)
-    assert present.presenter_for(found) is None
-    assert found.show() is None
+def test_without_a_notebook_it_is_shown_as_text(
+    notes: mk.Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(present, "_presenters", {})  # what a notebook has registered in this process
+    assert notes.compare(4).show() is None
     assert "1 renamed" in capsys.readouterr().out
+
+
+def test_a_part_of_the_store(notes: mk.Store) -> None:
+    found = notes.compare(4)
+    assert _told(found.below("/moved")) == _told(found.below("/moved/")) == [("renamed", "/moved/here.md")]
+    assert _told(found.below("/moved.md")) == [("renamed", "/moved/here.md")]
+    assert _told(found.below("/tex")) == []
+    assert found.below("/") is found
+    assert str(found.below("/moved")).startswith("Team notes:/moved · change 4")
+    with pytest.raises(errors.InvalidPathError):
+        found.below("moved")
 
 
 def test_a_change_is_named_by_its_newer_version(notes: mk.Store) -> None:

@@ -9,8 +9,10 @@ from IPython.core.error import UsageError
 
 from memkernel.handle.diff import Diff
 from memkernel.handle.records import Records
+from memkernel.handle.store_diff import StoreDiff
 from memkernel.jupyter.arguments import Parser, asks, gives_result, takes_limit, takes_path, takes_store, version
 from memkernel.jupyter.command import Command
+from memkernel.jupyter.commands.comparing import compare, takes_points
 from memkernel.jupyter.confirm import confirm
 from memkernel.jupyter.notebook import Notebook, Place
 from memkernel.models import Memory, MemoryVersion
@@ -34,16 +36,21 @@ def log(notebook: Notebook, args: Namespace, body: str | None) -> Records[Memory
 
 
 def _declare_diff(parser: Parser) -> None:
-    takes_path(parser, help="a memory, perhaps @VERSION")
+    takes_path(parser, optional=True, help="a memory, perhaps @VERSION; or with --since a part of the store")
     parser.add_argument(
         "versions", metavar="VERSION", nargs="*", type=version, help="one: against the head; two: these"
     )
+    takes_points(parser)
     takes_store(parser)
     gives_result(parser)
 
 
-def diff(notebook: Notebook, args: Namespace, body: str | None) -> Diff:
-    """What changed between two versions; by default the last two."""
+def diff(notebook: Notebook, args: Namespace, body: str | None) -> Diff | StoreDiff:
+    """What changed between two versions, by default the last two; or in the store between two points."""
+    if args.since is not None or args.until is not None:
+        return compare(notebook, args)
+    if args.path is None:
+        raise UsageError("%memory diff: no memory is named\nThe whole store is compared with --since: `--since @41`.")
     place = notebook.place(args.path, args)
     versions = [*([place.version] if place.version else []), *args.versions]
     if len(versions) > 2:
@@ -118,10 +125,13 @@ COMMANDS: Final = (
     ),
     Command(
         "diff",
-        "What changed between two versions; by default the last two.",
+        "What changed between two versions, by default the last two; or in the store.",
         _declare_diff,
         diff,
-        ("%memory diff /units.md", "%memory diff /units.md@1 @3", "%memory diff /units.md @2026-11-30T10:00"),
+        (
+            *("%memory diff /units.md", "%memory diff /units.md@1 @3", "%memory diff /units.md @2026-11-30T10:00"),
+            *("%memory diff --since yesterday", "%memory diff /plans --since @41 --until @57"),
+        ),
     ),
     Command(
         "restore",

@@ -32,7 +32,7 @@ class StoreCompare(Comparing):
     Events: `compared` (old, new), `select` (path).
 
     Attributes:
-        store, store_name: the store's id, and its name, marked.
+        store, store_name: the store's id, and what is compared: its name, perhaps with a path, marked.
         old, new: the numbers of the changes after which the store is compared; 0 is before the first one.
         query: only the memories whose path holds this text, whatever its letters' case.
         selected: the id of the change whose diff is shown; "" is none.
@@ -53,7 +53,7 @@ class StoreCompare(Comparing):
             kind="compare",
             readonly=not isinstance(found.store, Store),
             store=found.store.id,
-            store_name=marked(cut(found.store.name, _PATH_CHARACTERS)),
+            store_name=marked(cut(found.title, _PATH_CHARACTERS)),
         )
         self.compared_store = found.store
         self._show(found)
@@ -95,14 +95,15 @@ class StoreCompare(Comparing):
         self._compare(self.old, self.new)
 
     def _compare(self, old: PointSpec, new: PointSpec) -> None:
-        self._show(self._found.store.compare(old, new))
+        self._show(self._found.store.compare(old, new).below(self._found.path))
         self.refresh_static()
         self.happened("compared", old=self.old, new=self.new)
 
     def _show(self, found: StoreDiff) -> None:
         with self._turn, self.hold_sync():
             self._found = found
-            self.old, self.new = found.old.seq, found.new.seq
+            with self.hold_trait_notifications():  # one point is never looked at without the other
+                self.old, self.new = found.old.seq, found.new.seq
             if self.selected and self.selected not in {change.id for change in found}:
                 self.selected = ""
             self._draw()
