@@ -22,16 +22,25 @@ export function transcript(frame) {
   let seen = 0;
   let missed = false;
   let sticks = true;
+  let top = 0; // where it last followed to
   let spoken = 0; // the key of the last entry that was said aloud
   list.before(earlier);
 
-  log.addEventListener("scroll", () => {
+  log.addEventListener("scroll", look);
+
+  function look() {
     sticks = log.scrollTop + log.clientHeight >= log.scrollHeight - SLACK_PX;
     newest.hidden = sticks;
-  });
+  }
+
+  /** Before something is added: the event of a scroll upwards may not have come yet. */
+  function lookAgain() {
+    if (log.scrollTop < top - SLACK_PX) look();
+  }
 
   /** Changes as they come; those that are known already do nothing. */
   function take(changes) {
+    lookAgain();
     for (const change of changes) {
       if (change.n <= seen) continue;
       missed ||= change.n > seen + 1;
@@ -51,6 +60,7 @@ export function transcript(frame) {
   /** All that there is, or its last part. */
   function put({ entries, left_out: before, n }) {
     if (n < seen) return;
+    lookAgain();
     const keys = new Set(entries.map((entry) => entry.k));
     const first = Math.min(...keys);
     remove((key) => key >= first && !keys.has(key));
@@ -103,7 +113,9 @@ export function transcript(frame) {
   }
 
   function follow() {
-    if (sticks) log.scrollTop = log.scrollHeight;
+    if (!sticks) return;
+    log.scrollTop = log.scrollHeight;
+    top = log.scrollTop;
   }
 
   function toNewest() {
