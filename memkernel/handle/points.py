@@ -26,7 +26,7 @@ PointSpec: TypeAlias = "int | str | datetime | MemoryVersion | Point | Pinned"
 """A change's number (0 is before the first, -1 before the newest), a moment, a version, or what is at a point."""
 
 _FORMS: Final = "A point is @41 (after the store's change 41), @-1, @2026-11-30T10:00, today, yesterday or @memver_…."
-_DAYS: Final = {"today": 0, "yesterday": 1}
+DAYS: Final = {"today": 0, "yesterday": 1}
 
 
 def parse_point(spec: PointSpec) -> int | str | datetime | None:
@@ -41,8 +41,8 @@ def parse_point(spec: PointSpec) -> int | str | datetime | None:
     if pinned is not None:
         return pinned.seq
     text = spec.removeprefix("@") if isinstance(spec, str) else ""
-    if text in _DAYS:
-        return _midnight(datetime.now(UTC)) - timedelta(days=_DAYS[text])
+    if text in DAYS:
+        return _midnight(datetime.now(UTC)) - timedelta(days=DAYS[text])
     if text == "0" or (spec == 0 and type(spec) is int):  # no version's number, but a point
         return 0
     if not isinstance(spec, int | str | datetime | MemoryVersion):

@@ -16,6 +16,7 @@ from IPython.core.completer import (
 )
 
 from memkernel import paths
+from memkernel.handle.points import DAYS
 from memkernel.jupyter import words
 from memkernel.jupyter.arguments import Parser, format_path, parse_address
 from memkernel.jupyter.command import Magic
@@ -79,6 +80,7 @@ class Completer:
             "NEW_PATH": self._paths_of_the_store,
             "STORE": lambda _: self._stores(),
             "VERSION": self._versions,
+            "POINT": lambda _: DAYS,
             "SETTING": lambda _: SETTINGS,
             "VALUE": _setting_values,
             "VAR": self._variables,

@@ -48,6 +48,7 @@ OFFERS: Final = {
     "%memory cat te": ["team-notes:/"],
     "%memory diff /units.md @": ["@head", "@2", "@1"],
     "%memory diff /units.md@1 @h": ["@head"],
+    "%memory diff --since ": ["today", "yesterday"],
     "%memory restore /units.md ": ["@head", "@2", "@1"],
     "%memory mv /units.md /pro": ["/projects/", "/projects/alpha.md", "/projects/beta.md"],
     "%memory use te": ["team-notes"],
