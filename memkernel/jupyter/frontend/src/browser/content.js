@@ -9,7 +9,7 @@ export function contentPane(desk, questions, editor) {
   const { frame } = desk;
   const path = h("span.mk-title");
   const facts = h("div.mk-bar");
-  const body = h("div", { tabindex: "0", role: "region", "aria-label": "Content" });
+  const body = h("div.mk-text", { tabindex: "0", role: "region", "aria-label": "Content" });
   const views = Object.entries(VIEWS).map(([name, label]) => frame.button(label, label, () => setView(name)));
   const actions = [frame.button("Rename…", "Rename", rename), frame.button("Delete…", "Delete", () => remove())];
   const head = h("div.mk-bar", path, h("span.mk-gap"), views, actions);
@@ -35,7 +35,8 @@ export function contentPane(desk, questions, editor) {
     const editing = editor.title();
     const view = editing ? "edit" : frame.get("view");
     const may = Boolean(shown?.live && shown.head) && !frame.get("readonly");
-    const hide = [!shown || shown.text === null, !shown || shown.text === null, !may];
+    const none = !shown || shown.text === null;
+    const hide = [none, none, !may];
     views.forEach((each, index) => {
       each.hidden = hide[index];
       each.setAttribute("aria-pressed", String(Object.keys(VIEWS)[index] === view));

@@ -38,7 +38,7 @@ export function deskOf(frame) {
     frame.set("selected_version", now.version); // both are one message
     telling = false;
     view.questions.close();
-    repaint();
+    paintLists();
     reading = Boolean(now.key || now.version);
     const content = reading ? await ask("Open", "read", { path: now.key, version: now.version }) : null;
     if (mine !== turn || content === undefined) return;
@@ -48,14 +48,13 @@ export function deskOf(frame) {
 
   function put(content, line) {
     view.content.put(content, line);
-    repaint();
+    paintLists();
     frame.ready(content ? `${now.key}@${content.version[1]}` : "store");
   }
 
-  function repaint() {
+  function paintLists() {
     view.tree.paint();
     view.timeline.paint();
-    view.content.paint();
   }
 
   async function open(key, how, line) {
@@ -99,7 +98,7 @@ export function deskOf(frame) {
 
   function compare(old, id) {
     const pair = { old, new: id };
-    view.diff.show(pair);
+    view.diff.show({ ...pair, title: view.content.shown()?.path });
     frame.call("compared", pair).catch(() => {}); // the diff itself says what fails
   }
 
@@ -164,16 +163,17 @@ export function deskOf(frame) {
     for (const trait of ["selected", "selected_version"]) frame.on(trait, onSelected);
     frame.on("versions", onVersions);
     frame.on("base_version", () => view.timeline.paint());
-    frame.on("readonly", repaint);
+    frame.on("readonly", view.content.paint);
   }
 
   const desk = {
-    ...{ frame, memories, ask, start, repaint, show, open, lookAt, edit, create, markBase, compareWith, compare },
+    ...{ frame, memories, ask, start, show, open, lookAt, edit, create, markBase, compareWith, compare },
     ...{ filter, search, leave, reread, restore, redact },
     attach: (panes) => (view = panes),
     selected: () => now.key,
     version: () => now.version || view.content.shown()?.version.id || "",
     look: (key) => settle(() => show({ key, version: "" })),
+    edited: () => view.content.paint(),
     focusTree: () => view.tree.focus(),
   };
   return desk;

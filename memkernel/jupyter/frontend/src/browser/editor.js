@@ -47,7 +47,7 @@ export function editor(desk, questions) {
     element.hidden = false;
     area.value = ends.shown;
     oninput();
-    desk.repaint();
+    desk.edited();
     area.focus();
     return area.setSelectionRange(0, 0);
   }
@@ -55,7 +55,7 @@ export function editor(desk, questions) {
   function close() {
     draft = null;
     element.hidden = true;
-    desk.repaint();
+    desk.edited();
   }
 
   /** Go on with something else; where something is changed, this is asked first. */

@@ -15,7 +15,8 @@ export function header(desk) {
     onkeydown,
   });
   const create = frame.button("New…", "Write a new memory", () => desk.create());
-  const element = h("div.mk-bar",
+  const element = h(
+    "div.mk-bar",
     h("span.mk-title", ...text(frame.get("store_name"))),
     frame.get("reason") ? h("span.mk-tag", frame.get("reason")) : null,
     box,

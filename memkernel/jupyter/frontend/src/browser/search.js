@@ -7,7 +7,7 @@ import { counted } from "../format.js";
  * @returns {{element: HTMLElement, run: (words: string) => Promise<void>, hide: () => void}}
  */
 export function searchPane(desk, tree) {
-  const element = h("div.mk-list", { role: "region", "aria-label": "Found", hidden: true, onkeydown });
+  const element = h("div.mk-window", { role: "region", "aria-label": "Found", hidden: true, onkeydown });
 
   async function run(words) {
     const found = await desk.frame.attempt("Search", () => desk.frame.call("search", { text: words }));

@@ -1,5 +1,5 @@
 import { h, text } from "../dom.js";
-import { actor, ago, counted, glyph, moment, number, versionLine } from "../format.js";
+import { actor, ago, glyph, moment, number, versionLine } from "../format.js";
 import * as records from "../records.js";
 import { windowed } from "./windowed.js";
 
@@ -29,7 +29,8 @@ export function timelinePane(desk) {
   const element = h(
     "div.mk-pane.mk-history",
     { role: "region", "aria-label": "History" },
-    h("div.mk-bar",
+    h(
+      "div.mk-bar",
       h("span.mk-title", "History"),
       count,
       h("span.mk-gap"),

@@ -19,10 +19,10 @@ let lists = 0;
  * @param {(drawn: Array, end: number) => void} [on.paint] these rows are in the page now, which end before `end`
  */
 export function windowed(rowPx, role, label, on) {
-  const id = `mk-list-${(lists += 1)}-`;
+  const id = `mk-window-${(lists += 1)}-`;
   const rows = h("div", { role: "none", onclick });
   const facts = { role, "aria-label": label, tabindex: "0", onscroll: paint, onkeydown };
-  const box = h("div.mk-list", facts, rows);
+  const box = h("div.mk-window", facts, rows);
   let items = [];
   let active = -1;
   let first = 0;
