@@ -64,10 +64,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PanelStatus:
-    """How the sandbox stands, for the panel's first line."""
+    """How the sandbox stands, for the panel's first line: a word, and what there is to say of it."""
 
     state: State
-    sentence: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.state}: {self.detail}"
 
 
 class Panel:
@@ -107,17 +110,17 @@ class Panel:
         events = self.box.events
         last = events[-1] if events else None
         if not self.box.is_open:
-            return PanelStatus("stopped", f"stopped{_since(last)}; the next `%%sandbox` starts a new one")
+            return PanelStatus("stopped", f"{_when(last)}the next `%%sandbox` starts a new one")
         if isinstance(last, CellBegan):
-            return PanelStatus("busy", f"busy: cell {last.number} runs since {render.moment_text(last.at)} UTC")
+            return PanelStatus("busy", f"cell {last.number} runs since {render.moment_text(last.at)} UTC")
         now = self.box.status()
         if now.state == "closed":
-            return PanelStatus("lost", f"gone: {now.detail}; the next `%%sandbox` starts a new one")
+            return PanelStatus("lost", f"{now.detail}; the next `%%sandbox` starts a new one")
         if now.state == "dead":
             return PanelStatus("dead", now.detail)
         if isinstance(last, LifeChanged):
-            return PanelStatus("running", f"running with {_LIVES['restarted']}")
-        return PanelStatus("running", "running, and free for the next cell")
+            return PanelStatus("running", _LIVES["restarted"])
+        return PanelStatus("running", "free for the next cell")
 
     @property
     def entries(self) -> list[Entry]:
@@ -157,7 +160,7 @@ class Panel:
         limits = ", ".join(f"{name} {value}" for name, value in self.limits.items())
         entries = [render.PanelEntry(entry.line, entry.notes, entry.report) for entry in reversed(self.entries)]
         return render.PanelSheet(
-            title=f"sandbox {self.box.name}: {self.status.sentence}",
+            title=f"sandbox {self.box.name}: {self.status}",
             remarks=[limits, *([self.box.isolation] if self.box.is_open else [])],
             mounts=mounts,
             entries=entries,
@@ -180,8 +183,8 @@ class Panel:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
 
 
-def _since(last: SandboxEvent | None) -> str:
-    return f" {render.moment_text(last.at)} UTC" if isinstance(last, LifeChanged) else ""
+def _when(last: SandboxEvent | None) -> str:
+    return f"since {render.moment_text(last.at)} UTC; " if isinstance(last, LifeChanged) else ""
 
 
 # -- events -> entries -------------------------------------------------------------------------------
@@ -223,10 +226,11 @@ def _ended(entry: Entry, event: CellEnded) -> Entry:
             notes=told,
             report=event.report,
         )
-    error = (f"{result.error.ename}: {result.error.evalue}",) if result.error else ()
+    is_error = result.status == "error"
+    error = (f"{result.error.ename}: {result.error.evalue}",) if result.error and is_error else ()
     return Entry(
         *(entry.key, entry.title, entry.at, entry.code, result.status, render.status_words(result.status)),
-        exit_code=result.exit_code,
+        exit_code=result.exit_code if is_error else None,
         duration_s=result.duration_s,
         notes=(*error, *result.notes, *told),
         report=event.report,

@@ -61,10 +61,14 @@ class RejectedChange(_Kept):
         """The content as text; bytes that are none are shown as marks."""
         return (self.content or b"").decode(errors="replace")
 
+    def head(self) -> MemoryVersion | None:
+        """The version that the store has at its path now, with its text; None where there is no memory."""
+        memory = self._memory()
+        return None if memory is None else self._of.version(None, memory.memory_version_id)
+
     def diff(self) -> Diff:
         """What it would change in the store as that is now."""
-        head = self.head()
-        old = None if head is None else self._of.version(None, head.memory_version_id)
+        old = self.head()
         new = None if self.content is None else self._as_version(old)
         return Diff.of(self.path, old, new)
 
@@ -90,7 +94,7 @@ class RejectedChange(_Kept):
         return written
 
     def _write(self, path: str) -> Memory | None:
-        head = self.head(path)
+        head = self._memory(path)
         if self.content is not None:
             return self._of.write(path, self.content, expect=ABSENT if head is None else head.content_sha256)
         if head is not None:
@@ -101,8 +105,7 @@ class RejectedChange(_Kept):
         """Forget it; what the store holds stays."""
         self._folder.remove(self.id)
 
-    def head(self, path: str | None = None) -> Memory | None:
-        """The memory that the store has at its path now, or at another one; None where there is none."""
+    def _memory(self, path: str | None = None) -> Memory | None:
         try:
             return self._of.memory(self.path if path is None else path)
         except MemoryNotFoundError:
@@ -196,7 +199,7 @@ def _free_path(change: RejectedChange) -> str:
     number = 1
     while True:
         path = f"{folder}{slash}{stem}{_CONFLICT}{number if number > 1 else ''}{extension}"
-        if change.head(path) is None:
+        if change._memory(path) is None:  # pyright: ignore[reportPrivateUsage]  # its own module
             return path
         number += 1
 

@@ -80,7 +80,7 @@ def conflict(box: mk.Sandbox, notes: mk.Store, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_new_panel_shows_the_limits_and_the_stores(panel: SandboxPanel, notes: mk.Store) -> None:
-    assert (panel.status, panel.sentence) == ("running", "running, and free for the next cell")
+    assert (panel.status, panel.sentence) == ("running", "free for the next cell")
     assert dict(panel.limits)["memory"] == "512 MiB"
     assert panel.isolation.startswith("local, not isolated")
     assert panel.mounts == [[notes.id, "team-notes", MOUNT, "read_write", 0, 0, 0, 0, []]]
@@ -271,7 +271,7 @@ def test_interrupt_ends_the_cell_and_stop_saves_all(panel: SandboxPanel, box: mk
     assert settled(panel).cells[0][4] == "interrupted"
     panel.stop()
     assert settled(panel).status == "stopped"
-    assert panel.sentence.startswith("stopped 2")
+    assert panel.sentence.startswith("since 2")
     assert notes.read("/draft.md") == "draft\n"
     assert panel.cells[0][1] == "the sandbox was stopped"
 
@@ -281,7 +281,7 @@ def test_a_kernel_that_died_and_a_new_one_are_said_in_a_line(panel: SandboxPanel
     assert settled(panel).status == "dead"
     assert "the next cell starts a new kernel" in panel.sentence
     box.restart()
-    assert settled(panel).sentence == "running with a new kernel: what the variables of the old one held is gone"
+    assert settled(panel).sentence == "a new kernel: what the variables of the old one held is gone"
 
 
 # -- its life ------------------------------------------------------------------------------------

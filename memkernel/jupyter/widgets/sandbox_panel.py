@@ -20,7 +20,7 @@ from memkernel.jupyter.widgets.sandbox_rows import conflict_rows, mount_row, tol
 from memkernel.jupyter.widgets.widget import request, slow_request
 from memkernel.models import MemoryVersion, SyncReport
 from memkernel.render import PanelSheet, one_line, panel_html, panel_text, report_line
-from memkernel.runtime import CellEnded, LifeChanged, SandboxEvent, Synced
+from memkernel.runtime import CellEnded, SandboxEvent, Synced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _REJECTED: Final = "rejected:"
 _COUNTED: Final = 200
+_OVER: Final = ("stopped", "lost")
 _NOTHING: Final = "nothing to save, nothing to bring"
 
 
@@ -44,7 +45,7 @@ class SandboxPanel(Comparing):
         sandbox_id: the session's id.
         name: the sandbox's.
         status: `running`, `busy` (a cell runs), `dead` (its kernel), `lost` (its container or engine), `stopped`.
-        sentence: the same in one line.
+        sentence: what there is to say of that, in one line.
         image: which image it is made of.
         limits: [name, value] of what it may use.
         isolation: one line on what keeps its code in.
@@ -75,7 +76,7 @@ class SandboxPanel(Comparing):
         self._leave: Callable[[], None] | None = None
         self._painting = threading.Lock()
         self._looking = threading.Lock()
-        self._looks_again = False
+        self._looks_again = self._is_over = False
         self._looker: threading.Thread | None = None
         self._counts: dict[str, tuple[int, int]] = {}
         self._states: dict[str, MountState] = {}
@@ -128,7 +129,8 @@ class SandboxPanel(Comparing):
         self._paint()
         if isinstance(event, CellEnded | Synced) and event.report is not None:
             self.happened("synced", report=event.report)
-        if isinstance(event, LifeChanged) and event.what == "stopped":
+        if self.status in _OVER and not self._is_over:
+            self._is_over = True
             self.happened("exited")
         self._look_soon()
 
@@ -198,7 +200,7 @@ class SandboxPanel(Comparing):
             told = told_rows(self.panel.entries, self._counts)
             self.cells, self.changes, self.left_out = told.entries, told.changes, told.left_out
             self.conflicts, self.put_aside = conflict_rows(self._rejected), len(self._rejected)
-            self.status, self.sentence = status.state, one_line(status.sentence)
+            self.status, self.sentence = status.state, one_line(status.detail)
             self.as_of = iso(datetime.now(UTC))
         self.refresh_static()
 
@@ -247,9 +249,9 @@ class SandboxPanel(Comparing):
         change = self._change(id)
         head = change.head()
         return {
-            "old": head.memory_version_id if head else "",
+            "old": head.id if head else "",
             "new": f"{_REJECTED}{change.id}",
-            "names": ["in the store" if head else "nothing in the store", _named(change)],
+            "names": [f"@{head.ordinal} in the store" if head else "nothing in the store", _named(change)],
         }
 
     @slow_request
@@ -263,7 +265,7 @@ class SandboxPanel(Comparing):
         """
         change = self._change(id)
         head = change.head()
-        if how == "mine" and seen is not None and seen != (head.memory_version_id if head else ""):
+        if how == "mine" and seen is not None and seen != (head.id if head else ""):
             raise ConflictError(
                 f"{change.path} was changed in the store meanwhile", hint="Look at the difference again."
             )
@@ -283,7 +285,7 @@ class SandboxPanel(Comparing):
     def _synced(self, work: Callable[[], SyncReport]) -> dict[str, Any]:
         status = self.panel.status
         if status.state == "busy":
-            raise SandboxError(f"the sandbox is {status.sentence}", hint="Interrupt it, or wait until it has ended.")
+            raise SandboxError(f"the sandbox is {status}", hint="Interrupt it, or wait until it has ended.")
         return self._said(work)
 
     def _said(self, work: Callable[[], SyncReport]) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-import { h, plain, text } from "../dom.js";
+import { h, text } from "../dom.js";
 import { ago, counted, moment, number, size } from "../format.js";
 
 const SIGNS = {
-  created: ["+", "mk-came"],
+  created: ["+", "mk-made"],
   modified: ["~", ""],
-  deleted: ["−", "mk-went"],
+  deleted: ["−", "mk-gone"],
   merged: ["⇄", ""],
   pulled: ["↓", "mk-faint"],
   removed: ["↓", "mk-faint"],
@@ -23,28 +23,32 @@ const FAILED = new Set(["error", "timeout", "interrupted", "died", "out_of_memor
  *   paths are told with their store; `compare`: the way to a version's difference
  */
 export function entryItem(entry, how) {
-  const left = entry.leftOut ? h("li", { class: "mk-faint" }, `${counted(entry.leftOut, "more file")}, not shown here`) : null;
+  const more = `${counted(entry.leftOut, "more file")}, not shown here`;
+  const left = entry.leftOut ? h("li", { class: "mk-faint" }, more) : null;
   const files = entry.changes.map((change) => fileItem(change, how));
   return h(
     "li",
     { class: "mk-entry", "data-status": entry.status },
     headLine(entry),
-    entry.notes.map((note) => h("p", { class: "mk-note" }, ...text(note))),
+    entry.notes.map((note) => h("p", { class: "mk-note" }, note)),
     files.length || left ? h("ul", { class: "mk-files" }, files, left) : null,
   );
 }
 
 function headLine(entry) {
   const exit = entry.exitCode ? ` · exit status ${entry.exitCode}` : "";
-  const words = entry.words ? h("span", { class: FAILED.has(entry.status) ? "mk-bad" : "" }, `${entry.words}${exit}`) : null;
+  const kind = FAILED.has(entry.status) ? "mk-bad" : "";
+  const words = entry.words ? h("span", { class: kind }, `${entry.words}${exit}`) : null;
+  const code = h("code", { class: "mk-code-line" }, entry.code);
+  const when = { class: "mk-faint", datetime: entry.at, title: `${moment(entry.at)} UTC, ${ago(entry.at)}` };
   return h(
     "div",
     { class: "mk-entry-head" },
     h("b", {}, entry.title),
     words,
     entry.took ? h("span", { class: "mk-took" }, entry.took) : null,
-    plain(entry.code) ? h("code", { class: "mk-code-line" }, ...text(entry.code)) : h("span", { class: "mk-gap" }),
-    h("time", { class: "mk-faint", datetime: entry.at, title: `${moment(entry.at)} UTC, ${ago(entry.at)}` }, entry.at.slice(11, 19)),
+    entry.code ? code : h("span", { class: "mk-gap" }),
+    h("time", when, entry.at.slice(11, 19)),
   );
 }
 
@@ -57,7 +61,7 @@ function fileItem(change, { isNamed, compare }) {
     { class: "mk-file" },
     h("span", { class: `mk-outcome ${kind}` }, `${sign} ${change.outcome}`),
     comparing ? comparing.button : h("code", { class: "mk-path" }, path),
-    change.version ? h("span", { class: "mk-facts" }, facts(change)) : h("span", { class: "mk-reason" }, ...text(change.reason)),
+    change.version ? h("span", { class: "mk-facts" }, facts(change)) : h("span", { class: "mk-reason" }, change.reason),
     comparing?.place,
   );
 }

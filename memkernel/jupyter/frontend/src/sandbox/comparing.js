@@ -4,13 +4,16 @@ import { diffPanel } from "../diff/panel.js";
 /**
  * Differences that open and close under their own line. What is open stays so when the line is drawn anew.
  *
- * @returns {{part: (what: object) => {button: HTMLElement, place: HTMLElement}, shown: (key: string) => object|undefined,
- *   again: (key: string) => Promise<void>, forget: (keys: Set<string>) => void}}
+ * @returns {{part: (what: object) => {button: HTMLElement, place: HTMLElement},
+ *   shown: (key: string) => object|undefined, again: (key: string) => Promise<void>,
+ *   forget: (keys: Set<string>) => void}}
  */
 export function comparisons(frame) {
   const open = new Map(); // key -> {panel, pair}
 
   /**
+   * A button that opens and closes one.
+   *
    * @param {{key: string, label: *, title: string, load: () => object|Promise<object>}} what `load` gives the pair that
    *   diffPanel wants
    */

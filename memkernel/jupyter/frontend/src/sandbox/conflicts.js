@@ -39,11 +39,12 @@ export function conflictItem(frame, conflict, { compare, readonly, done }) {
   function ask() {
     const asked = question(frame, asking, { label: "Discard what was put aside", danger: true });
     const discard = frame.button("Discard", HOWS.theirs[1], () => settle("theirs").then(asked.close));
-    asked.fill(h("span", {}, "Forget what was put aside of ", h("code", {}, ...text(path)), "? Nobody else has it."), discard);
+    const named = h("code", {}, ...text(path));
+    asked.fill(h("span", {}, "Forget what was put aside of ", named, "? Nobody else has it."), discard);
   }
 
   function settle(how) {
-    return frame.attempt(`${HOWS[how][0]}: ${plain(path)}`, async () => {
+    return frame.attempt(HOWS[how][0], async () => {
       try {
         const { said } = await frame.call("resolve", { id, how, seen: compare.shown(id)?.old ?? null });
         done(said);
@@ -55,11 +56,12 @@ export function conflictItem(frame, conflict, { compare, readonly, done }) {
   }
 
   const facts = [operation, size(conflict.size), `put aside ${moment(at)} UTC`].filter(Boolean).join(" · ");
+  const named = h("code", { class: "mk-path" }, `${slug}:`, ...text(path));
   return h(
     "li",
     { class: "mk-conflict" },
-    h("div", { class: "mk-conflict-head" }, h("code", { class: "mk-path" }, `${slug}:`, ...text(path)), h("span", {}, facts)),
-    h("p", { class: "mk-note" }, ...text(reason)),
+    h("div", { class: "mk-conflict-head" }, named, h("span", {}, facts)),
+    h("p", { class: "mk-note" }, reason),
     h("div", { class: "mk-choices" }, button, readonly ? null : buttons),
     asking,
     place,

@@ -1,4 +1,4 @@
-import { h, text } from "../dom.js";
+import { h } from "../dom.js";
 import { counted, number } from "../format.js";
 
 const ACCESSES = { read_write: "read-write", read_only: "read-only" };
@@ -48,7 +48,7 @@ export function stateWords({ toSave, toBring, putAside, heldBack }) {
 
 /** What the wipe guard has held back, with the way to go on all the same. */
 export function heldBackLine({ slug, heldBack, held }, button) {
-  const named = held.flatMap((path, place) => [place ? ", " : "", h("code", {}, ...text(path))]);
+  const named = held.flatMap((path, place) => [place ? ", " : "", h("code", {}, path)]);
   const more = heldBack > held.length ? ", …" : "";
   return h(
     "p",
