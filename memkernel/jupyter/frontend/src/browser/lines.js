@@ -11,7 +11,7 @@ export function editable(text) {
   if (!text.includes("\r")) return { shown: text, restored: (edited) => edited };
   const shown = text.replaceAll("\r\n", "\n");
   const restored = (edited) => edited.replaceAll("\n", "\r\n");
-  return restored(shown) === text ? { shown, restored } : null;
+  return !shown.includes("\r") && restored(shown) === text ? { shown, restored } : null;
 }
 
 /** The size of a text as it is stored. */
