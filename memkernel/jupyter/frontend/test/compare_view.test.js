@@ -94,7 +94,9 @@ test("a time is typed, and one that is none is told in one line, with the contro
   const { model, root, $ } = compare();
   const [typed] = root.querySelectorAll("input[type=text]");
   typed.value = "yesterday";
+  press(typed, "Enter");
   typed.dispatchEvent(new Event("change"));
+  expect(model.asked("look")).toHaveLength(1);
   expect(model.asked("look").at(-1).params).toEqual({ old: "yesterday" });
   await model.refuse("look", "'yesterday' names no point", "A point is @41");
   expect($("[role=alert]").textContent).toContain("Compare: 'yesterday' names no point. A point is @41");

@@ -15,11 +15,20 @@ export function pointControl(frame, label, keys, go) {
   const later = frame.button("▶", `${label}: one change later (${keys[1]})`, () => step(1));
   const slider = h("input.mk-slider", { type: "range", "aria-label": `${label}: a change of the store`, oninput: slide });
   const typed = h("input.mk-input", {
-    ...{ type: "text", size: 17, onchange: () => go(typed.value), spellcheck: "false" },
+    ...{ type: "text", size: 17, spellcheck: "false", onchange: submit },
+    onkeydown: ({ key }) => key === "Enter" && submit(),
     ...{ "aria-label": `${label}: a change or a time`, title: "@41, @-1, head, yesterday, 2026-11-30T10:00 (UTC), @memver_…" },
   });
   const words = h("span.mk-faint");
   let timer;
+  let said = "";
+
+  /** Enter says it, and so does leaving: once. */
+  function submit() {
+    if (typed.value === said) return;
+    said = typed.value;
+    go(said);
+  }
 
   /** Many steps, or a drag, are one question. */
   function slide() {
@@ -35,10 +44,10 @@ export function pointControl(frame, label, keys, go) {
     return slide();
   }
 
-  function mark(said) {
-    words.textContent = said;
-    typed.value = `@${slider.value}`;
-    slider.setAttribute("aria-valuetext", said);
+  function mark(point) {
+    words.textContent = point;
+    typed.value = said = `@${slider.value}`;
+    slider.setAttribute("aria-valuetext", point);
     earlier.disabled = slider.value === slider.min;
     later.disabled = slider.value === slider.max;
   }
@@ -50,10 +59,10 @@ export function pointControl(frame, label, keys, go) {
       [keys[0]]: [`${label}: one change earlier`, () => step(-1)],
       [keys[1]]: [`${label}: one change later`, () => step(1)],
     },
-    update([seq, said], first, head) {
+    update([seq, point], first, head) {
       clearTimeout(timer);
       Object.assign(slider, { min: first, max: head, value: seq });
-      mark(said);
+      mark(point);
     },
   };
 }
