@@ -243,6 +243,7 @@ def _token_after(database: Database, store: str, seq: int) -> str:
         ),
         since=None,
         until=None,
+        below=None,
     )
     token = pages.token(binding, [seq])
     assert database.memory_versions.list(store, page=token).data[0].seq == seq - 1
