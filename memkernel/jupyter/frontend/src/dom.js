@@ -50,3 +50,8 @@ export function plain(marked) {
   if (typeof marked === "string") return marked;
   return marked.map((piece) => (typeof piece === "string" ? piece : piece[0])).join("");
 }
+
+/** Whether the focus is on the element or within, also inside of a shadow tree. */
+export function hasFocus(element) {
+  return element.contains(element.getRootNode().activeElement);
+}

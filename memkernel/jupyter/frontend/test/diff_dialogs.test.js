@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { button, openDiff, press, said, settled, versionRow } from "./diff_fixture.js";
+import { button, openDiff, press, said, settled, versionRow, view } from "./diff_fixture.js";
 
 const dialog = (root) => root.querySelector("[role=alertdialog]");
 
@@ -26,8 +26,9 @@ test("an older text becomes a new version, which is then looked at", async () =>
   expect(model.asked("restore")[0].params).toEqual({ version: "memver_3", path: null, head: "memver_4" });
   await model.answer("restore", { version: versionRow(5) });
   expect(dialog(root)).toBeNull();
-  expect(model.get("index")).toBe(4);
   expect(model.asked("diff").at(-1).params).toMatchObject({ old: "memver_4", new: "memver_5" });
+  await model.answer("diff", view(4, 5));
+  expect(model.get("index")).toBe(4);
 });
 
 test("a head that has moved is told, and asked once more", async () => {

@@ -16,9 +16,9 @@ test("a step sets the index, asks for the pair, and then for the neighbour befor
   const { root, model } = openDiff();
   press(root, "[");
   await settled();
-  expect(model.get("index")).toBe(1);
   expect(model.asked("diff").at(-1).params).toMatchObject({ old: "memver_1", new: "memver_2" });
   await model.answer("diff", view(1, 2));
+  expect(model.get("index")).toBe(1);
   expect(said(root)).toBe("@2, modified by session sesn_9, 2026-11-30 09:21: 1 line added, 1 removed in 1 place");
   expect(model.asked("diff").at(-1).params).toMatchObject({ old: "", new: "memver_1" });
 });
@@ -27,12 +27,14 @@ test("Home and End go to the ends, where a further step only says so", async () 
   const { root, model } = openDiff();
   press(root, "End");
   await settled();
+  await model.answer("diff", view(3, 4));
   expect(model.get("index")).toBe(3);
   press(root, "]");
   await settled();
   expect([model.get("index"), said(root)]).toEqual([3, "The newest version"]);
   press(root, "Home");
   await settled();
+  await model.answer("diff", view("", 1));
   expect(model.get("index")).toBe(0);
   expect(button(root, "Older version ([)").disabled).toBe(true);
 });
@@ -58,17 +60,54 @@ test("any version can be what it is compared with, and it stays so along the ste
   select.value = "0";
   select.dispatchEvent(new Event("change"));
   await settled();
-  expect(model.get("base")).toBe(0);
   expect(model.asked("diff").at(-1).params).toMatchObject({ old: "memver_1", new: "memver_3" });
+  await model.answer("diff", view(1, 3));
+  expect(model.get("base")).toBe(0);
   press(root, "]");
   await settled();
   expect(model.asked("diff").at(-1).params).toMatchObject({ old: "memver_1", new: "memver_4" });
+  await model.answer("diff", view(1, 4));
   press(root, "b");
   await settled();
+  await model.answer("diff", view(3, 4));
   expect(model.get("base")).toBe("prev");
   press(root, "b");
-  expect(model.get("base")).toBe(2);
-  expect(said(root)).toBe("Compared with @3");
+  await settled();
+  expect([model.get("base"), said(root)]).toEqual([2, "Compared with @3"]);
+});
+
+test("steps that follow each other fast go on from where the last one goes", async () => {
+  const { root, model } = openDiff();
+  press(root, "[");
+  press(root, "[");
+  await settled();
+  expect(model.asked("diff").at(-1).params.new).toBe("memver_1");
+  await model.answer("diff", view("", 1));
+  expect(model.get("index")).toBe(0);
+});
+
+test("a step that fails leaves everything at what is shown, until Retry works", async () => {
+  const { root, model } = openDiff();
+  press(root, "[");
+  await settled();
+  await model.refuse("diff", "The database does not answer.");
+  const shown = () => [model.get("index"), root.querySelector(".mk-facts").textContent];
+  expect(shown()).toEqual([2, "@3 of 4"]);
+  expect(root.querySelector("input[type=range]").value).toBe("3");
+  button(root, "Retry").click();
+  await settled();
+  await model.answer("diff", view(1, 2));
+  expect(shown()).toEqual([1, "@2 of 4"]);
+});
+
+test("the focus stays in the box when another pair takes the place of a focused change", async () => {
+  const { root, model } = openDiff();
+  press(root, "n");
+  await settled();
+  press(document.activeElement, "[");
+  await settled();
+  await model.answer("diff", view(1, 2));
+  expect(document.activeElement).toBe(root.querySelector(".mk-diff-box"));
 });
 
 test("Python may point anywhere: what the page does not know yet is asked for first", async () => {
@@ -86,7 +125,7 @@ test("pruned versions are no place to go to", async () => {
   const { root, model } = openDiff({ first: 3, versions: [versionRow(3), versionRow(4)], view: view("", 3) });
   press(root, "Home");
   await settled();
-  expect(model.get("index")).toBe(2);
+  expect([model.get("index"), model.sent]).toEqual([2, []]);
   expect(root.querySelector("input[type=range]").min).toBe("3");
 });
 
@@ -101,6 +140,7 @@ test("the head cannot be restored, a redacted or deleted version neither, nor er
   for (const [index, expected] of [[2, [false, false]], [1, [true, true]], [0, [true, true]]]) {
     model.set("index", index);
     await settled();
+    await model.answer("diff", view(index, index + 1));
     expect(disabled()).toEqual(expected);
   }
 });

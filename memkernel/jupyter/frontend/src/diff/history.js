@@ -20,13 +20,13 @@ export function history(ask) {
 
   const all = () => [...known.values()].sort((one, other) => one.ordinal - other.ordinal);
 
-  /** The version, with those around it. */
+  /** Know this version, and those around it. */
   async function load(ordinal) {
     if (!known.has(ordinal)) {
       const answer = await ask(all()[0].id, Math.min(last, ordinal + NEAR) + 1);
       take(answer.versions, answer);
     }
-    return known.get(ordinal);
+    if (!known.has(ordinal)) throw new Error(`@${ordinal} is not there any more`);
   }
 
   return {

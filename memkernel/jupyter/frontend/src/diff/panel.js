@@ -32,9 +32,10 @@ const ASKS = ["fold", "context", "ignore_ws"];
  * @param {object} [first.options] where the options live, by default here
  * @param {HTMLElement} [first.keysWithin] where its keys work, by default in the panel
  * @param {() => void} [first.onClose] with it there is a button to close
- * @param {(layout: string) => void} [first.onPainted]
- * @returns {{element: HTMLElement, show: (pair: Pair) => Promise<void>, clear: () => void,
- *   put: (view: object) => void, prefetch: (pair: Pair) => void, dispose: () => void}}
+ * @param {(layout: string, pair: Pair) => void} [first.onPainted]
+ * @returns {{element: HTMLElement, show: (pair: Pair) => Promise<boolean|undefined>, clear: () => void,
+ *   put: (view: object) => void, prefetch: (pair: Pair) => void, dispose: () => void}} `show` tells whether it was
+ *   painted: false if another one was asked for meanwhile, undefined if it failed
  */
 export function diffPanel(frame, first) {
   const { options = localOptions(), onPainted } = first;
@@ -80,8 +81,10 @@ export function diffPanel(frame, first) {
     try {
       const view = await pairs.get(ask(wanted));
       if (mine === asked) paint(view);
+      return mine === asked;
     } catch (error) {
       if (mine === asked) throw error;
+      return false;
     } finally {
       clearTimeout(slow);
       if (mine === asked) box.removeAttribute("aria-busy");
@@ -98,7 +101,7 @@ export function diffPanel(frame, first) {
     stats.textContent = summary(view);
     rows.draw(view, painted, names, title);
     if (isNew) announce(view);
-    onPainted?.(painted);
+    onPainted?.(painted, wanted);
   }
 
   function announce(view) {

@@ -1,4 +1,4 @@
-import { h, replace } from "../dom.js";
+import { h, hasFocus, replace } from "../dom.js";
 import { counted, number } from "../format.js";
 import { endsInPlace, unfolded } from "./layout.js";
 import { lineElements, table } from "./table.js";
@@ -17,6 +17,7 @@ export function rowsView(frame, { box, foot, ask, onDrawn }) {
 
   /** Draw a view from its beginning. */
   function draw(view, newLayout, names, title) {
+    const hadFocus = hasFocus(box);
     shown = view;
     layout = newLayout;
     if (view.rows.length) {
@@ -26,6 +27,7 @@ export function rowsView(frame, { box, foot, ask, onDrawn }) {
     } else {
       replace(box, h("div.mk-faint.mk-empty", view.notes.length ? "There is no text to compare" : "No difference"));
     }
+    if (hadFocus) box.focus({ preventScroll: true }); // a change that had it is not there any more
     drawFoot();
   }
 
@@ -67,6 +69,7 @@ export function rowsView(frame, { box, foot, ask, onDrawn }) {
     view.rows.push(...page.rows);
     view.next = page.next;
     box.querySelector("tbody").append(...elements(page.rows, inPlace));
+    if (hasFocus(foot)) box.focus();
     drawFoot();
     frame.say(counted(page.rows.length, "more row"));
     return true;

@@ -1,4 +1,4 @@
-import { h, replace } from "../dom.js";
+import { h, hasFocus, replace } from "../dom.js";
 import { ago, number, versionLine } from "../format.js";
 
 const DEBOUNCE_MS = 80;
@@ -49,8 +49,14 @@ export function stepBar(frame, { history, go, pin }) {
     slider.setAttribute("aria-valuetext", line);
     facts.textContent = `@${number(ordinal)} of ${number(history.last())}`;
     facts.title = version ? `${line}, ${ago(version.at)}` : "";
-    older.disabled = ordinal <= history.first();
-    newer.disabled = ordinal >= history.last();
+    able(older, ordinal > history.first());
+    able(newer, ordinal < history.last());
+  }
+
+  /** A button that is switched off loses the focus, and with it the keys. */
+  function able(button, on) {
+    if (!on && hasFocus(button)) slider.focus();
+    button.disabled = !on;
   }
 
   function offer(pinned) {
@@ -69,10 +75,10 @@ export function stepBar(frame, { history, go, pin }) {
   frame.onClose(() => clearTimeout(timer));
   return {
     elements: [h("span.mk-joined", older, newer), slider, facts, h("label", "compared with ", base)],
-    /** Show that this ordinal is looked at, and what it is compared with. */
-    update(ordinal, pinned) {
-      point(ordinal);
-      offer(pinned);
+    /** Show which version is looked at, and what it is compared with. */
+    update(shown) {
+      point(shown.index + 1);
+      offer(shown.base);
     },
     keys: {
       "[": ["Older version", () => step(-1)],

@@ -8,7 +8,7 @@ export const FOLD_STEP = 10;
 export const FOLD_MOST = 2_000;
 
 const TAGS = { went: "del", came: "ins" };
-const COLUMNS = { split: ["n", "line", "n", "line"], unified: ["n", "n", "line"] };
+const COLUMNS = { split: ["n", "cell", "n", "cell"], unified: ["n", "n", "cell"] };
 
 /**
  * An empty table for one layout, under the names of the two texts.
@@ -65,8 +65,8 @@ function lineCell(side) {
   if (!side) return h("td.mk-n");
   const { kind, spans } = side;
   const tag = TAGS[kind];
-  if (!tag) return h("td.mk-line", text(spans[0][1]));
-  const line = `td.mk-line.mk-${kind}`;
+  if (!tag) return h("td.mk-cell", text(spans[0][1]));
+  const line = `td.mk-cell.mk-${kind}`;
   if (spans.some(([changed]) => changed)) return h(line, spans.flatMap((span) => word(span, tag)));
   return h(line, h(tag, spans.flatMap(([, marked]) => text(marked))));
 }

@@ -11,63 +11,84 @@ export function versionDiff(frame) {
   const { get, set } = frame;
   const versions = history((version, before) => frame.call("history", { version, before }));
   const place = h("div");
-  const steps = stepBar(frame, { history: versions, go, pin: (base) => set("base", base) });
+  const steps = stepBar(frame, { history: versions, go, pin: (base) => look({ base }) });
   const restore = frame.button("Restore…", "Write this text as a new version", askToRestore);
   const redact = frame.button("Redact…", "Erase this text for ever", askToRedact, { class: "mk-button mk-danger" });
   const title = plain(get("path"));
-  const ordinal = () => get("index") + 1;
-  const current = () => versions.at(ordinal());
+  const current = () => versions.at(shown.index + 1);
+  const traits = () => ({ index: get("index"), base: get("base") });
+  let shown = traits();
+  let wanted = shown;
   let direction = 0; // of travel: whoever has not stepped yet asks for nothing beforehand
 
   function takeVersions() {
     versions.take(get("versions"), { total: get("total"), first: get("first") });
   }
 
-  function pair(version = current()) {
-    return {
-      old: oldOf(version),
-      new: version?.id ?? get("view").new,
-      title,
-      label: version && versionLine(version),
-    };
+  function pair({ index, base }) {
+    const version = versions.at(index + 1);
+    const label = version && versionLine(version);
+    return { index, base, title, label, old: oldOf(index, base), new: version?.id ?? get("view").new };
   }
 
   /** The id of what it is compared with; Python resolves `prev` where the page does not know it. */
-  function oldOf(version) {
-    const base = get("base");
+  function oldOf(index, base) {
     if (Number.isInteger(base)) return versions.at(base + 1)?.id ?? get("view").old;
     if (base !== "prev") return base;
-    return version?.ordinal === 1 ? "" : (versions.at(version?.ordinal - 1)?.id ?? "prev");
+    return index ? (versions.at(index)?.id ?? "prev") : "";
   }
 
-  async function go(to) {
-    const from = ordinal();
-    const version = await frame.attempt("Versions", () => versions.load(to));
-    if (!version || to === from) return;
-    direction = Math.sign(to - from);
-    set("index", to - 1);
+  /** Look at another pair. It is what is looked at once it is painted: if that fails, all stays as it was. */
+  async function look(change) {
+    const next = (wanted = { ...wanted, ...change });
+    const indexes = new Set([next.index, next.base].filter(Number.isInteger));
+    const done = await frame.attempt("Versions", async () => {
+      await Promise.all([...indexes].map((index) => versions.load(index + 1)));
+      return next === wanted && panel.show(pair(next));
+    });
+    if (done !== undefined || next !== wanted) return;
+    wanted = shown;
+    head();
   }
 
-  function togglePin() {
-    const before = versions.of(oldOf(current()));
-    const base = get("base") !== "prev" ? "prev" : before ? before.ordinal - 1 : "";
-    set("base", base);
+  function onPainted(layout, { index, base }) {
+    shown = { index, base };
+    for (const name of ["index", "base"]) if (get(name) !== shown[name]) set(name, shown[name]);
+    head();
+    if (direction && versions.at(index + direction + 1)) panel.prefetch(pair({ index: index + direction, base }));
+    frame.ready(`${index}:${layout}`);
+  }
+
+  function onTrait() {
+    const { index, base } = traits();
+    if (index !== shown.index || base !== shown.base) look({ index, base });
+  }
+
+  function go(ordinal) {
+    direction = Math.sign(ordinal - 1 - shown.index);
+    look({ index: ordinal - 1 });
+  }
+
+  async function togglePin() {
+    const before = versions.of(oldOf(wanted.index, wanted.base));
+    const base = wanted.base !== "prev" ? "prev" : before ? before.ordinal - 1 : "";
+    await look({ base });
     frame.say(`Compared with ${base === "prev" ? "the version before" : before ? `@${before.ordinal}` : "nothing"}`);
   }
 
   function head() {
     const version = current();
     const isGone = !version || version.redactedAt || version.operation === "deleted";
-    steps.update(ordinal(), get("base"));
+    steps.update(shown);
     restore.hidden = redact.hidden = get("readonly");
-    restore.disabled = isGone || ordinal() === versions.last();
+    restore.disabled = isGone || version.ordinal === versions.last();
     redact.disabled = isGone;
   }
 
   function askToRestore() {
     const done = (row) => {
       versions.take([row]);
-      set("index", row[1] - 1);
+      look({ index: row[1] - 1 });
     };
     askRestore(frame, place, { version: current(), path: get("path"), head: versions.at(versions.last())?.id, done });
   }
@@ -76,39 +97,21 @@ export function versionDiff(frame) {
     const done = (rows, kept) => {
       versions.take(rows);
       panel.clear();
-      change();
+      look({});
       if (kept) replace(place, h("div.mk-dialog", { role: "status" }, kept));
     };
     askRedaction(frame, place, { version: current(), done });
   }
 
-  /** Another pair: its versions come first where the page does not know them yet (Python may point anywhere). */
-  async function change() {
-    const base = get("base");
-    const looked = [ordinal(), ...(Number.isInteger(base) ? [base + 1] : [])];
-    if (!looked.every(versions.at)) {
-      const found = await frame.attempt("Versions", () => Promise.all(looked.map(versions.load)));
-      if (!found) return;
-    }
-    head();
-    panel.show(pair());
-  }
-
-  function onPainted(layout) {
-    const next = direction && versions.at(ordinal() + direction);
-    if (next) panel.prefetch(pair(next));
-    frame.ready(`${get("index")}:${layout}`);
-  }
-
   takeVersions();
-  const begin = pair();
+  const begin = pair(shown);
   const view = viewOf(get("view"), begin);
   const panel = diffPanel(frame, { ...begin, view, options: traitOptions(frame), keysWithin: frame.root, onPainted });
   const name = h("span.mk-title", text(get("path")));
   frame.root.setAttribute("aria-label", `Versions of ${title}`);
   frame.body.append(h("div.mk-bar", name, steps.elements, h("span.mk-gap"), restore, redact), place, panel.element);
   frame.keys({ ...steps.keys, b: ["Keep what it is compared with, or go back to the version before", togglePin] });
-  for (const trait of ["index", "base"]) frame.on(trait, change);
+  for (const trait of ["index", "base"]) frame.on(trait, onTrait);
   frame.on("versions", () => {
     takeVersions();
     head();
