@@ -19,7 +19,7 @@ export function asking(frame) {
       action(input?.value.trim());
     };
     const buttons = actions.map(([label, action]) => frame.button(label, label, () => answer(action)));
-    asked.fill(h("p", words), input, buttons);
+    asked.fill(h("span", words), input, buttons);
     if (!input) return;
     input.addEventListener("keydown", (event) => event.key === "Enter" && answer(actions[0][1]));
     input.select();

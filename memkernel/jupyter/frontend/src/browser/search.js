@@ -16,7 +16,7 @@ export function searchPane(desk, tree) {
     const { hits, total } = found;
     const all = `${counted(total, "memory", "memories")} found`;
     const sentence = hits.length < total ? `${all}, the first ${hits.length} shown` : all;
-    replace(element, h("p.mk-faint", { role: "status" }, sentence), hits.map(drawn));
+    replace(element, h("div.mk-bar.mk-faint", { role: "status" }, sentence), hits.map(drawn));
     element.querySelector("button")?.focus();
   }
 
