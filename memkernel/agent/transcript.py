@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TextIO
+from dataclasses import replace
+from typing import Any, TextIO, TypeAlias
 
 from memkernel.agent.events import (
     Event,
     Notice,
     RunEnded,
     RunStarted,
+    Status,
     TextDelta,
     ThinkingDelta,
     ToolCalled,
@@ -22,29 +24,33 @@ from memkernel.render import TranscriptEntry, counted, transcript_html, transcri
 
 BADGE = "scripted, not a language model"
 
-_ENDINGS = {
-    "running": "running",
-    "done": "done",
+_WORDS: Mapping[Status, str] = {
     "stopped": "stopped by the user",
     "error": "failed",
-    "refused": "refused",
     "max_turns": "out of turns",
     "max_tokens": "cut off",
 }
 _PREVIEW_LINES, _PREVIEW_CHARS = 6, 160
+_NOTHING_MADE: Mapping[str, Sequence[str]] = {}
 
 
-def as_text(events: Sequence[Event]) -> str:
+Made: TypeAlias = Mapping[str, Sequence[str]]
+"""The id of a call -> a line for each version that it made."""
+
+
+def as_text(events: Sequence[Event], made: Made = _NOTHING_MADE) -> str:
     """The run as plain text, at most 60 lines."""
-    return transcript_text(entries(events), heading=_heading(events), badge=_badge(events), footer=_footer(events))
+    said = entries(events, made)
+    return transcript_text(said, heading=_heading(events), badge=_badge(events), footer=_footer(events))
 
 
-def as_html(events: Sequence[Event]) -> str:
+def as_html(events: Sequence[Event], made: Made = _NOTHING_MADE) -> str:
     """The run as one piece of HTML that needs neither script nor style sheet."""
-    return transcript_html(entries(events), heading=_heading(events), badge=_badge(events), footer=_footer(events))
+    said = entries(events, made)
+    return transcript_html(said, heading=_heading(events), badge=_badge(events), footer=_footer(events))
 
 
-def entries(events: Iterable[Event]) -> list[TranscriptEntry]:
+def entries(events: Iterable[Event], made: Made = _NOTHING_MADE) -> list[TranscriptEntry]:
     """What is to be read, in order; a turn that was begun anew is left out."""
     found: list[TranscriptEntry] = []
     turn_begins = 0
@@ -59,7 +65,7 @@ def entries(events: Iterable[Event]) -> list[TranscriptEntry]:
             case ThinkingDelta(text=text):
                 found.append(TranscriptEntry("thinking", text))
             case ToolCalled():
-                found.append(_called(event))
+                found.append(_called(event, made.get(event.tool_use_id, ())))
             case ToolReturned():
                 _put_result(found, event)
             case Notice(kind=kind, text=text):
@@ -72,6 +78,11 @@ def entries(events: Iterable[Event]) -> list[TranscriptEntry]:
     return found
 
 
+def status_words(status: Status) -> str:
+    """How a run stands: `stopped by the user`."""
+    return _WORDS.get(status, status)
+
+
 def call_line(name: str, given: Mapping[str, Any]) -> str:
     """A call in a few words: `memory create /memories/units.md`."""
     if name == "memory" and isinstance(command := given.get("command"), str):
@@ -80,22 +91,16 @@ def call_line(name: str, given: Mapping[str, Any]) -> str:
     return _shortened(f"{name}({', '.join(f'{field}={_json(value)}' for field, value in given.items())})")
 
 
-def _called(event: ToolCalled) -> TranscriptEntry:
-    return TranscriptEntry("tool", call_line(event.name, event.input), arguments=_json(dict(event.input), indent=2))
+def _called(event: ToolCalled, made: Sequence[str]) -> TranscriptEntry:
+    arguments = _json(dict(event.input), indent=2)
+    return TranscriptEntry("tool", call_line(event.name, event.input), arguments=arguments, made=tuple(made))
 
 
 def _put_result(found: list[TranscriptEntry], event: ToolReturned) -> None:
     for at in range(len(found) - 1, -1, -1):
         call = found[at]
         if call.kind == "tool" and call.duration_s is None:
-            found[at] = TranscriptEntry(
-                "tool",
-                call.text,
-                arguments=call.arguments,
-                result=event.content,
-                is_error=event.is_error,
-                duration_s=event.duration_s,
-            )
+            found[at] = replace(call, result=event.content, is_error=event.is_error, duration_s=event.duration_s)
             return
 
 
@@ -110,7 +115,7 @@ def _shortened(line: str) -> str:
 def _heading(events: Sequence[Event]) -> str:
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     turns = sum(isinstance(event, TurnEnded) for event in events)
-    ended = next((_ENDINGS[event.status] for event in events if isinstance(event, RunEnded)), _ENDINGS["running"])
+    ended = next((status_words(event.status) for event in events if isinstance(event, RunEnded)), "running")
     return " · ".join([*([started.model] if started else []), ended, counted(turns, "turn")])
 
 
@@ -143,7 +148,7 @@ class TextTranscript:
             case Notice(text=text):
                 self._line(f"! {text}")
             case RunEnded(status=status, turns=turns, usage=usage):
-                self._line(f"{_ENDINGS[status]} · {counted(turns, 'turn')} · {usage}")
+                self._line(f"{status_words(status)} · {counted(turns, 'turn')} · {usage}")
             case _:
                 pass
         self._out.flush()

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from memkernel.render.cells import counted
 from memkernel.render.marks import html_cut, html_line, visible_cut
+from memkernel.render.reports import duration_text
 from memkernel.render.style import TEXT_LINES, fitting_ends, framed, line_ends
 
 EntryKind = Literal["prompt", "text", "thinking", "tool", "notice"]
@@ -20,10 +21,11 @@ SAID_CHARACTERS: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
-    """One thing that was said or done. The last four fields belong to a tool's call.
+    """One thing that was said or done. All but the first two fields belong to a tool's call.
 
     `text` is what was said, or the call in one line. `arguments` is all that was sent to the tool and
-    `result` what it answered, as text; `duration_s` is None while it has not answered.
+    `result` what it answered, as text; `duration_s` is None while it has not answered. `made` has a line for each
+    version that the call made.
     """
 
     kind: EntryKind
@@ -32,6 +34,7 @@ class TranscriptEntry:
     result: str = ""
     is_error: bool = False
     duration_s: float | None = None
+    made: tuple[str, ...] = ()
 
 
 def transcript_text(entries: Iterable[TranscriptEntry], *, heading: str = "", badge: str = "", footer: str = "") -> str:
@@ -91,7 +94,8 @@ def _tool_lines(entry: TranscriptEntry) -> list[str]:
     mark = "✗" if entry.is_error else "│"
     left_out = len(lines) - RESULT_LINES
     more = [f"  {mark} … {counted(left_out, 'more line')}"] if left_out > 0 else []
-    return [f"→ {entry.text}", *(f"  {mark} {line}" for line in lines[:RESULT_LINES]), *more]
+    made = [f"  {line}" for line in entry.made]
+    return [f"→ {entry.text}", *(f"  {mark} {line}" for line in lines[:RESULT_LINES]), *more, *made]
 
 
 def _notice_lines(entry: TranscriptEntry) -> list[str]:
@@ -122,11 +126,13 @@ def _thinking_html(entry: TranscriptEntry) -> str:
 
 
 def _tool_html(entry: TranscriptEntry) -> str:
-    time = "" if entry.duration_s is None else f" · {_duration(entry.duration_s)}"
+    time = "" if entry.duration_s is None else f" · {duration_text(entry.duration_s)}"
     state = '<strong class="bad">error</strong> ' if entry.is_error else ""
     call = f"→ <code>{html_line(entry.text, LINE_CHARACTERS)}</code> {state}"
     details = "".join(f"<pre><span>{_detail(text)}</span></pre>" for text in (entry.arguments, entry.result) if text)
-    return f'<details><summary>{call}<span class="faint">{time}</span></summary>{details}</details>'
+    made = "<br>".join(f"<code>{html_line(line, LINE_CHARACTERS)}</code>" for line in entry.made)
+    folded = f'<details><summary>{call}<span class="faint">{time}</span></summary>{details}</details>'
+    return folded + (f"<p>{made}</p>" if made else "")
 
 
 def _notice_html(entry: TranscriptEntry) -> str:
@@ -148,7 +154,3 @@ def _said(text: str) -> str:
 
 def _detail(text: str) -> str:
     return html_cut(text, DETAIL_CHARACTERS)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds * 1000:,.0f} ms" if seconds < 1 else f"{seconds:,.1f} s"

@@ -113,14 +113,14 @@ def test_a_run_shows_its_turns_calls_and_tokens_and_opens_what_a_call_changed(sp
     page.run(2)
     widget = page.widget(2)
     expect(widget).to_have_attribute("data-status", "done")
-    head = widget.locator(".mk-run-head")
+    head = widget.locator(".mk-bar").first
     for words in ("claude-sonnet-5-5", "on Team notes", "done", "turn 3 of 50", "tokens in"):
         expect(head).to_contain_text(words)
     thinking = widget.locator(".mk-run-thinking")
     expect(thinking.locator(".mk-run-words")).to_be_hidden()
     thinking.locator("summary").click()
     expect(thinking.locator(".mk-run-words")).to_have_text("They asked for grams.")
-    calls = widget.locator("details.mk-run-tool")
+    calls = widget.locator(".mk-run-tool > details")
     expect(calls).to_have_count(3)
     calls.nth(2).locator("summary").click()
     expect(calls.nth(2)).to_contain_text("error")
@@ -154,7 +154,7 @@ def test_it_follows_the_newest_until_the_reader_scrolls_up(speaks: Speaks) -> No
     page.run(1)
     widget = begin(page, 2, "A line of many.")
     log = widget.get_by_role("log")
-    at_end = "log => log.scrollTop > 0 && log.scrollTop + log.clientHeight >= log.scrollHeight - 30"
+    at_end = "log => log.scrollTop > 200 && log.scrollTop + log.clientHeight >= log.scrollHeight - 30"
     page.tab.wait_for_function(at_end, arg=log.element_handle())
     log.evaluate("log => { log.scrollTop = 0; }")
     newest = widget.get_by_role("button", name="Newest")
@@ -194,7 +194,13 @@ def test_it_stays_readable_when_the_kernel_is_gone_and_when_it_was_never_there(s
     page.save()
     again = lab.reopen(page)
     expect(again.static(2)).to_be_visible()
-    for words in ("done", "memory create /memories/units.md", "I changed the masses.", "tokens in"):
+    for words in (
+        "done",
+        "memory create /memories/units.md",
+        "+ /units.md @1 +2 −0",
+        "I changed the masses.",
+        "tokens in",
+    ):
         expect(again.static(2)).to_contain_text(words)
     expect(lab.untrusted(again).static(2)).to_contain_text("I changed the masses.")
 
@@ -220,7 +226,7 @@ def test_pictures(speaks: Speaks, dark: bool) -> None:
     page.run(2)
     widget = page.widget(2)
     expect(widget).to_have_attribute("data-status", "done")
-    widget.locator("details.mk-run-tool").nth(2).locator("summary").click()
+    widget.locator(".mk-run-tool > details").nth(2).locator("summary").click()
     widget.get_by_role("button", name="/units.md @2").click()
     expect(widget.locator(".mk-diff ins")).to_be_visible()
     page.screenshot(f"agent-run-{theme}", widget)

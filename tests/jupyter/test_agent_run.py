@@ -119,10 +119,17 @@ def test_the_state_tells_the_whole_run_and_what_its_calls_changed(kernel: Kernel
     assert (state["turn"], state["max_turns"], state["n"] > 0, state["elapsed_s"] > 0) == (3, 50, True, True)
     assert state["usage"]["in"] > 0
     assert [entry["k"] for entry in state["snapshot"]] == list(range(1, len(state["snapshot"]) + 1))
-    ((made,),) = [entry["versions"] for entry in state["snapshot"] if "versions" in entry]
-    assert (made[0][3], made[0][2], made[1:]) == ("/notes.md", "created", [1, 0])
-    assert "done" in answer.html
-    assert made[0][0] == kernel.run("print(run.changes[0].id)").stdout.strip()
+    ((made,),) = [entry["made"] for entry in state["snapshot"] if entry.get("made")]
+    assert made[1:] == ["+ /notes.md @1 +1 −0", "/notes.md"]
+    assert state["words"] == {
+        "status": "done",
+        "turn": "turn 3 of 50",
+        "usage": kernel.run("print(run.usage)").stdout[:-1],
+    }
+    for copy in (answer.html, answer.text):
+        assert "+ /notes.md @1 +1 −0" in copy
+        assert "done" in copy
+    assert made[0] == kernel.run("print(run.changes[0].id)").stdout.strip()
 
 
 def test_a_long_run_keeps_its_state_within_the_limits(scripted: Scripted, dsn: str, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from memkernel.agent.events import (
     TurnStarted,
     Usage,
 )
-from memkernel.jupyter.widgets.run_log import MOST_ENTRIES, STATE_BYTES, RunLog
+from memkernel.jupyter.widgets.run_log import MOST_ENTRIES, STATE_BYTES, Made, RunLog
 
 STARTED = RunStarted("run_1", "Tidy", "claude-sonnet-5-5", scripted=False)
 CALLED = ToolCalled("toolu_1", "memory", {"command": "view", "path": "/memories"})
@@ -70,14 +70,23 @@ def test_words_of_two_turns_are_two_entries() -> None:
 def test_a_call_gets_its_result_and_its_versions() -> None:
     log, _ = taken(STARTED, CALLED)
     running = log.state()["entries"][-1]
-    assert (running["text"], running["result"]) == ("memory view /memories", None)
-    assert json.loads(running["arguments"]) == CALLED.input
+    assert (running["text"], running["state"], running["error"]) == ("memory view /memories", "running…", False)
+    ((title, arguments),) = running["parts"]
+    assert (title, json.loads(arguments)) == ("Arguments", CALLED.input)
     log.take(RETURNED)
-    (change,) = log.made("toolu_1", [[["memver_1"], 2, 1]], 3)
+    (change,) = log.made("toolu_1", [Made("memver_1", "~ /a\u202e.md @3 +2 −1", "/a.md")])
     assert change == log.state()["entries"][-1]
-    assert (change["result"], change["error"], change["ms"]) == ("nothing", False, 12)
-    assert (change["versions"], change["more_versions"], change["n"]) == ([[["memver_1"], 2, 1]], 3, 4)
-    assert log.made("toolu_unknown", [], 0) == []
+    assert (change["parts"][1], change["state"], change["n"]) == (["Result", "nothing"], "12 ms", 4)
+    line = ["~ /a", ["⟨U+202E⟩", "U+202E RIGHT-TO-LEFT OVERRIDE"], ".md @3 +2 −1"]
+    assert change["made"] == [["memver_1", line, "/a.md"]]
+    assert log.made("toolu_unknown", []) == []
+
+
+def test_a_call_that_failed_says_so_in_words() -> None:
+    log, _ = taken(CALLED, ToolReturned("toolu_1", "memory", "It is not there.", is_error=True, duration_s=1.52))
+    (entry,) = log.state()["entries"]
+    assert (entry["state"], entry["error"]) == ("error · 1.5 s", True)
+    assert entry["parts"][1] == ["Error", "It is not there."]
 
 
 def test_a_retry_drops_what_its_turn_had_streamed_and_nothing_else() -> None:
@@ -116,7 +125,7 @@ def test_the_state_stays_within_its_limit_and_the_whole_can_be_asked_for(text: s
     assert len(json.dumps(state)) <= STATE_BYTES + 1_000
     last = state["entries"][-1]
     assert last["kind"] == "text"
-    assert last["more"] > 0
+    assert last["more"].endswith(" more characters")
     whole = log.whole(last["k"])
     assert whole is not None
     assert "more" not in whole

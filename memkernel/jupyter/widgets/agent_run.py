@@ -12,15 +12,17 @@ from typing import Any, Final, cast
 
 from traitlets import Bool, Dict, Float, Int, List, Unicode
 
-from memkernel.agent.events import Event, RunEnded, ToolReturned, TurnEnded, TurnStarted, Usage
+from memkernel.agent import transcript
+from memkernel.agent.events import Event, RunEnded, Status, ToolReturned, TurnEnded, TurnStarted, Usage
 from memkernel.agent.run import Run
 from memkernel.errors import InvalidInputError, MemkernelError
 from memkernel.handle.store import Store
 from memkernel.jupyter.widgets.comparing import PREVIOUS, Comparing
-from memkernel.jupyter.widgets.rows import iso, version_row
-from memkernel.jupyter.widgets.run_log import Change, Entry, RunLog
+from memkernel.jupyter.widgets.rows import iso
+from memkernel.jupyter.widgets.run_log import Change, Entry, Made, RunLog
 from memkernel.jupyter.widgets.widget import request
 from memkernel.models import MemoryVersion
+from memkernel.render import CHANGE_SIGNS, counted, lines_text, one_line
 
 BATCH_S: Final = 0.05
 """What happens within so long goes to the page in one message."""
@@ -43,6 +45,7 @@ class AgentRun(Comparing):
         status: `running`, then how it ended.
         turn, max_turns: the turn under way, and how many there may be (0: nobody said).
         usage: tokens so far: `in`, `out`, `cache_read`, `cache_write`.
+        words: `status`, `turn` and `usage` as a person reads them.
         started_at, elapsed_s: when it began (ISO 8601), and how long it took, once it has ended.
         snapshot: the last entries (run_log.py) as they were at the end of the last turn.
         left_out: how many entries came before those.
@@ -57,6 +60,7 @@ class AgentRun(Comparing):
     turn = Int(0).tag(sync=True)
     max_turns = Int(0).tag(sync=True)
     usage = Dict().tag(sync=True)
+    words = Dict().tag(sync=True)
     started_at = Unicode().tag(sync=True)
     elapsed_s = Float(0.0).tag(sync=True)
     snapshot: Any = cast("Any", List)().tag(sync=True)
@@ -69,6 +73,7 @@ class AgentRun(Comparing):
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._told = threading.Event()
         self._used = Usage()
+        self._made: dict[str, list[Made]] = {}
         self._begun = time.monotonic()
         store = run.store if isinstance(run.store, Store) else None
         super().__init__(
@@ -79,7 +84,8 @@ class AgentRun(Comparing):
             model=run.model,
             scripted=run.scripted,
             max_turns=run.max_turns or 0,
-            usage=_usage(self._used),
+            usage=_usage(Usage()),
+            words=_words("running", 0, run.max_turns or 0, Usage()),
             started_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             as_of=iso(datetime.now(UTC)),
         )
@@ -129,9 +135,12 @@ class AgentRun(Comparing):
         changes = self._run_log.take(event)
         match event:
             case TurnStarted(turn=turn):
-                self.turn = turn
+                with self.hold_sync():
+                    self.turn = turn
+                    self.words = _words(self.status, turn, self.max_turns, self._used)
             case ToolReturned(name="memory", is_error=False, tool_use_id=tool_use_id):
-                changes += self._made(tool_use_id)
+                self._made[tool_use_id] = self._read_made(tool_use_id)
+                changes += self._run_log.made(tool_use_id, self._made[tool_use_id])
             case _:
                 pass
         return changes
@@ -146,21 +155,24 @@ class AgentRun(Comparing):
             if isinstance(events[-1], RunEnded):
                 self.elapsed_s = round(time.monotonic() - self._begun, 1)
                 self.status = events[-1].status
+            self.words = _words(self.status, self.turn, self.max_turns, self._used)
 
-    def _made(self, tool_use_id: str) -> list[Change]:
+    def _read_made(self, tool_use_id: str) -> list[Made]:
         try:
             versions = self._run.changes_by(tool_use_id)
-            rows = [self._row(version) for version in versions[:MOST_VERSIONS]]
+            made = [self._line_of(version) for version in versions[:MOST_VERSIONS]]
         except MemkernelError:  # the run goes on without its database, or says so itself
             _log.debug("what %s changed could not be read", tool_use_id, exc_info=True)
             return []
-        return self._run_log.made(tool_use_id, rows, len(versions) - len(rows)) if rows else []
+        more = len(versions) - len(made)
+        return [*made, Made("", f"and {counted(more, 'more version')}", "")] if more else made
 
-    def _row(self, version: MemoryVersion) -> list[Any]:
-        """The version and the lines that came and went with it; None where its text is gone."""
-        pair = self.pair(PREVIOUS, version.id)
-        found = self.text_diff(pair, ignore_whitespace=False, context=3)
-        return [version_row(version), *((found.added, found.removed) if found else (None, None))]
+    def _line_of(self, version: MemoryVersion) -> Made:
+        """The version and the lines that came and went with it; without them where its text is gone."""
+        found = self.text_diff(self.pair(PREVIOUS, version.id), ignore_whitespace=False, context=3)
+        lines = f" {lines_text((found.added, found.removed))}" if found else ""
+        path = one_line(version.path or "redacted")
+        return Made(version.id, f"{CHANGE_SIGNS[version.operation]} {path} @{version.ordinal}{lines}", path)
 
     # -- the page ------------------------------------------------------------------------------------
 
@@ -191,11 +203,19 @@ class AgentRun(Comparing):
 
     def plain(self) -> str:
         """The run as text."""
-        return str(self._run)
+        return transcript.as_text(self._run.events, self._lines())
 
     def static_html(self) -> str:
         """The run as HTML."""
-        return self._run._repr_mimebundle_()["text/html"]  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
+        return transcript.as_html(self._run.events, self._lines())
+
+    def _lines(self) -> dict[str, list[str]]:
+        return {tool_use_id: [each.line for each in made] for tool_use_id, made in list(self._made.items())}
+
+
+def _words(status: str, turn: int, most: int, used: Usage) -> dict[str, str]:
+    turns = f"turn {turn:,} of {most:,}" if most else f"turn {turn:,}"
+    return {"status": transcript.status_words(cast("Status", status)), "turn": turns, "usage": str(used)}
 
 
 def _usage(used: Usage) -> dict[str, int]:

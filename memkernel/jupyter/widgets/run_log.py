@@ -1,8 +1,9 @@
 """A run's events -> what the page shows of it: entries, and numbered changes of them.
 
 An entry is a dict: `k`, its key; `n`, the number of its last change; `kind`: prompt, text, thinking, notice or tool;
-`text`; of a tool's call also `name`, `arguments`, `result` (None while it runs), `error`, `ms` and `versions`, each a
-version_row with the lines that came and went. A field that is cut says in `more` how many characters are left out.
+`text`; of a tool's call also `state` (`running…`, or how long it took), `error`, `parts` (what was sent and what came
+back, each with its title) and `made`, a list of [version id, its line, its path]. Where texts are cut, `more` says how
+much is left out.
 
 A change is an entry that is put in place of the one with its key; `{k, n, add}`, more words of an entry; or
 `{n, drop}`, which takes away the entries from that key on: a turn that begins anew. Whoever has seen change `n` drops
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from memkernel.agent.events import (
     Event,
@@ -30,15 +31,24 @@ from memkernel.agent.events import (
 )
 from memkernel.agent.transcript import call_line
 from memkernel.jupyter.widgets.rows import marked
+from memkernel.render import counted, duration_text
 
 Entry: TypeAlias = dict[str, Any]
 Change: TypeAlias = dict[str, Any]
+
+
+class Made(NamedTuple):
+    """A version that a call made, and a line that says what it did: `~ /units.md @3 +2 −1`."""
+
+    id: str
+    line: str
+    path: str
+
 
 MOST_ENTRIES: Final = 100
 STATE_BYTES: Final = 48_000
 """A widget's state is saved with the notebook: 64 KB in all."""
 
-_TEXTS: Final = ("text", "arguments", "result")
 _STREAMED_CHARACTERS: Final = 20_000
 _STATE_CHARACTERS: Final = (4_000, 1_000, 250)
 
@@ -80,11 +90,11 @@ class RunLog:
                 self._turn_begins = self._keys + 1
                 return []
 
-    def made(self, tool_use_id: str, versions: Sequence[list[Any]], more: int) -> list[Change]:
-        """A call has made these versions, and so many more that are not shown."""
+    def made(self, tool_use_id: str, versions: Sequence[Made]) -> list[Change]:
+        """A call has made these versions."""
         with self._lock:
             entry = self._call(tool_use_id)
-            return [] if entry is None else [self._changed(entry, versions=list(versions), more_versions=more)]
+            return [] if entry is None else [self._changed(entry, made=versions)]
 
     def _put(self, kind: str, text: str, **more: Any) -> Change:
         self._keys += 1
@@ -108,14 +118,15 @@ class RunLog:
     def _called(self, call: ToolCalled) -> Change:
         arguments = json.dumps(dict(call.input), ensure_ascii=False, indent=2, default=str)
         line = call_line(call.name, call.input)
-        return self._put("tool", line, id=call.tool_use_id, name=call.name, arguments=arguments, result=None)
+        return self._put("tool", line, id=call.tool_use_id, arguments=arguments, state="running…")
 
     def _returned(self, answer: ToolReturned) -> list[Change]:
         entry = self._call(answer.tool_use_id)
         if entry is None:
             return []
-        ms = round(answer.duration_s * 1000)
-        return [self._changed(entry, result=answer.content, error=answer.is_error, ms=ms)]
+        took = duration_text(answer.duration_s)
+        state = f"error · {took}" if answer.is_error else took
+        return [self._changed(entry, result=answer.content, error=answer.is_error, state=state)]
 
     def _call(self, tool_use_id: str) -> Entry | None:
         return next((each for each in reversed(self._entries) if each.get("id") == tool_use_id), None)
@@ -162,12 +173,15 @@ def _fitting(entries: Sequence[Entry], room: int) -> list[Entry]:
 
 def _shown(entry: Mapping[str, Any], characters: int | None) -> Entry:
     """The entry as the page may show it: marked, and each of its texts cut to so many characters."""
-    shown = dict(entry)
-    more = 0
-    for name in _TEXTS:
-        text = entry.get(name)
-        if text is not None:
-            kept = text if characters is None else text[:characters]
-            more += len(text) - len(kept)
-            shown[name] = marked(kept)
-    return shown | ({"more": more} if more else {})
+    parts = {
+        "Arguments": entry.get("arguments", ""),
+        "Error" if entry.get("error") else "Result": entry.get("result", ""),
+    }
+    texts = [entry["text"], *parts.values()]
+    more = sum(len(text) - len(text[:characters]) for text in texts)
+    shown = {name: entry[name] for name in ("k", "n", "kind")} | {"text": marked(entry["text"][:characters])}
+    if entry["kind"] == "tool":
+        shown |= {"state": entry["state"], "error": bool(entry.get("error"))}
+        shown["parts"] = [[title, marked(text[:characters])] for title, text in parts.items() if text]
+        shown["made"] = [[made.id, marked(made.line), made.path] for made in entry.get("made", ())]
+    return shown | ({"more": f"Show {counted(more, 'more character')}"} if more else {})

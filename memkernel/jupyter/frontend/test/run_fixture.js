@@ -14,6 +14,7 @@ export function runState(more = {}) {
     turn: 1,
     max_turns: 50,
     usage: { in: 0, out: 0, cache_read: 0, cache_write: 0 },
+    words: { status: "running", turn: "turn 1 of 50", usage: "0 tokens in, 0 out" },
     started_at: "2026-11-30T09:21:00.000Z",
     elapsed_s: 0,
     snapshot: [],
@@ -36,8 +37,14 @@ export function openRun(state = {}) {
 export const prompt = { k: 1, n: 1, kind: "prompt", text: "Tidy the notes" };
 
 export function call(more = {}) {
-  const kind = { kind: "tool", id: "toolu_1", name: "memory", text: "memory create /memories/a.md" };
-  return { k: 2, n: 2, ...kind, arguments: '{"command": "create"}', result: null, ...more };
+  const kind = { kind: "tool", text: "memory create /memories/a.md", state: "running…", error: false };
+  return { k: 2, n: 2, ...kind, parts: [["Arguments", '{"command": "create"}']], made: [], ...more };
+}
+
+/** Python says how the run stands now. */
+export function nowIs(model, status, words) {
+  model.set("status", status);
+  model.set("words", { ...model.get("words"), status: words ?? status });
 }
 
 /** The words of the entries, in their order. */

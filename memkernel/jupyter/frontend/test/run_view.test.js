@@ -1,10 +1,10 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { duration } from "../src/run/head.js";
-import { call, openRun, prompt, shown } from "./run_fixture.js";
-
-const versionRow = ["memver_1", 3, "modified", "/a.md", "session_actor", "sesn_9", "2026-11-30T09:21:05Z", 4, "aa", null, null];
+import { call, nowIs, openRun, prompt, shown } from "./run_fixture.js";
 
 afterEach(() => vi.useRealTimers());
+
+const openDone = (snapshot, more) => openRun({ status: "done", snapshot, n: 2, ...more });
 
 function button(root, words) {
   return [...root.querySelectorAll("button")].find((each) => each.textContent.includes(words));
@@ -22,7 +22,8 @@ test("words are joined as they come, and what was seen is not shown twice", () =
 
 test("a character that cannot be seen is a mark, and markup is text", () => {
   const { root, stream } = openRun({ snapshot: [prompt], n: 1 });
-  stream({ k: 2, n: 2, kind: "text", text: "<img src=x onerror=alert(1)>" }, { k: 2, n: 3, add: ["a", ["⟨U+202E⟩", "U+202E"]] });
+  stream({ k: 2, n: 2, kind: "text", text: "<img src=x onerror=alert(1)>" });
+  stream({ k: 2, n: 3, add: ["a", ["⟨U+202E⟩", "U+202E"]] });
   expect(root.querySelector("img")).toBe(null);
   expect(root.querySelector(".mk-mark").textContent).toBe("⟨U+202E⟩");
   expect(shown(root)[1]).toBe("<img src=x onerror=alert(1)>a⟨U+202E⟩");
@@ -31,8 +32,9 @@ test("a character that cannot be seen is a mark, and markup is text", () => {
 test("a turn that begins anew takes away what it had streamed", () => {
   const { root, stream } = openRun({ snapshot: [prompt], n: 1 });
   stream({ k: 2, n: 2, kind: "text", text: "Half a" });
-  stream({ n: 3, drop: 2 }, { k: 3, n: 4, kind: "notice", text: "Trying again in 0.5 s." }, { k: 4, n: 5, kind: "text", text: "Whole" });
-  expect(shown(root)).toEqual(["Tidy the notes", "! Trying again in 0.5 s.", "Whole"]);
+  const notice = { k: 3, n: 4, kind: "notice", text: "Trying again." };
+  stream({ n: 3, drop: 2 }, notice, { k: 4, n: 5, kind: "text", text: "Whole" });
+  expect(shown(root)).toEqual(["Tidy the notes", "Trying again.", "Whole"]);
 });
 
 test("what was missed is asked for, and everything comes in its place", async () => {
@@ -40,11 +42,12 @@ test("what was missed is asked for, and everything comes in its place", async ()
   expect(model.asked("now").length).toBe(1);
   stream({ k: 3, n: 7, add: " and more" });
   await model.answer("now", {
-    entries: [prompt, call({ n: 4, result: "ok", error: false, ms: 12 }), { k: 3, n: 8, kind: "text", text: "Words and more." }],
+    entries: [prompt, call({ n: 4, state: "12 ms" }), { k: 3, n: 8, kind: "text", text: "Words and more." }],
     left_out: 0,
     n: 8,
   });
-  expect(shown(root)).toEqual(["Tidy the notes", "→ memory create /memories/a.md 12 msArguments{\"command\": \"create\"}Resultok", "Words and more."]);
+  const called = 'memory create /memories/a.md 12 msArguments{"command": "create"}';
+  expect(shown(root)).toEqual(["Tidy the notes", called, "Words and more."]);
   stream({ k: 3, n: 9, add: " Yes." });
   expect(shown(root)[2]).toBe("Words and more. Yes.");
   expect(model.asked("now").length).toBe(1);
@@ -61,27 +64,29 @@ test("a kernel that does not answer is waited for without a word: the snapshot b
 });
 
 test("a view that is opened later shows the same from the state, and asks for nothing", () => {
-  const { root, model } = openRun({ status: "done", snapshot: [prompt, call({ result: "ok", ms: 5 })], n: 9, elapsed_s: 4.25 });
+  const { root, model } = openDone([prompt, call({ state: "5 ms" })], { n: 9, elapsed_s: 4.3 });
   expect(shown(root).length).toBe(2);
   expect(model.sent).toEqual([]);
-  expect(root.querySelector(".mk-run-head").textContent).toContain("4.3 s");
+  expect(root.querySelector(".mk-bar").textContent).toContain("4.3 s");
 });
 
 // -- entries -----------------------------------------------------------------------------------------
 
 test("a call runs, then has its result and its time; an error is said in words", () => {
   const { root, stream } = openRun({ snapshot: [prompt, call()], n: 2 });
-  const details = root.querySelector("details.mk-run-tool");
+  const details = root.querySelector(".mk-run-tool > details");
   details.open = true;
-  expect(details.querySelector("summary").textContent).toBe("→ memory create /memories/a.md running…");
-  stream(call({ n: 3, result: "Error: exists", error: true, ms: 1520 }));
-  expect(root.querySelector("details.mk-run-tool")).toBe(details);
-  expect([details.open, details.querySelector("summary").textContent]).toEqual([true, "→ memory create /memories/a.md error · 1.5 s"]);
-  expect(details.textContent).toContain("Error: exists");
+  expect(details.querySelector("summary").textContent).toBe("memory create /memories/a.md running…");
+  stream(call({ n: 3, error: true, state: "error · 1.5 s", parts: [["Error", "It exists."]] }));
+  expect(root.querySelector(".mk-run-tool > details")).toBe(details);
+  expect(details.open).toBe(true);
+  expect(details.querySelector("summary").textContent).toBe("memory create /memories/a.md error · 1.5 s");
+  expect(details.textContent).toContain("It exists.");
 });
 
 test("the versions of a call show their lines, and open what they changed", async () => {
-  const { root, model } = openRun({ status: "done", snapshot: [prompt, call({ versions: [[versionRow, 2, 1]], more_versions: 3 })], n: 2 });
+  const made = [["memver_1", "~ /a.md @3 +2 −1", "/a.md"], ["", "and 3 more versions", ""]];
+  const { root, model } = openDone([prompt, call({ made })]);
   const version = button(root, "/a.md");
   expect(version.textContent).toBe("~ /a.md @3 +2 −1");
   expect(root.querySelector(".mk-run-made").textContent).toContain("and 3 more versions");
@@ -93,7 +98,8 @@ test("the versions of a call show their lines, and open what they changed", asyn
 });
 
 test("a long entry is cut, and the rest comes when it is asked for", async () => {
-  const { root, model } = openRun({ status: "done", snapshot: [{ k: 1, n: 1, kind: "text", text: "Begin", more: 4000 }], n: 1 });
+  const more = "Show 4,000 more characters";
+  const { root, model } = openDone([{ k: 1, n: 1, kind: "text", text: "Begin", more }]);
   button(root, "Show 4,000 more characters").click();
   expect(model.asked("whole")[0].params).toEqual({ entry: 1 });
   await model.answer("whole", { k: 1, n: 1, kind: "text", text: "Begin and end" });
@@ -101,26 +107,26 @@ test("a long entry is cut, and the rest comes when it is asked for", async () =>
 });
 
 test("earlier entries come before the others", async () => {
-  const { root, model } = openRun({ status: "done", snapshot: [{ k: 7, n: 9, kind: "text", text: "Last" }], left_out: 2, n: 9 });
-  button(root, "Show earlier: 2 entries").click();
+  const { root, model } = openDone([{ k: 7, n: 9, kind: "text", text: "Last" }], { left_out: 2, n: 9 });
+  button(root, "Show 2 earlier").click();
   expect(model.asked("earlier")[0].params).toEqual({ before: 7 });
   await model.answer("earlier", { entries: [prompt, call()], left_out: 0, n: 9 });
-  expect(shown(root).map((each) => each.slice(0, 4))).toEqual(["Tidy", "→ me", "Last"]);
-  expect(button(root, "Show earlier").hidden).toBe(true);
+  expect(shown(root).map((each) => each.slice(0, 4))).toEqual(["Tidy", "memo", "Last"]);
+  expect(button(root, "earlier").hidden).toBe(true);
 });
 
 // -- the head ----------------------------------------------------------------------------------------
 
 test("the head says who answers, that a script is none, the turn, the tokens and the status", () => {
-  const usage = { in: 1200, out: 34, cache_read: 1000, cache_write: 50 };
-  const { root, model } = openRun({ scripted: true, model: "scripted", turn: 3, usage });
-  const head = root.querySelector(".mk-run-head").textContent;
-  for (const words of ["scripted, not a language model", "on Team notes", "running", "turn 3 of 50", "1,200 tokens in, 34 out, 1,050 through the cache"]) {
-    expect(head).toContain(words);
+  const words = { status: "running", turn: "turn 3 of 50", usage: "1,200 tokens in, 34 out" };
+  const { root, model } = openRun({ scripted: true, model: "scripted", turn: 3, words });
+  const head = root.querySelector(".mk-bar").textContent;
+  for (const each of ["scripted, not a language model", "on Team notes", ...Object.values(words)]) {
+    expect(head).toContain(each);
   }
   expect([root.querySelector("progress").value, root.querySelector("progress").max]).toEqual([3, 50]);
-  model.set("status", "max_turns");
-  expect(root.querySelector(".mk-run-status").textContent).toBe("out of turns");
+  nowIs(model, "max_turns", "out of turns");
+  expect(root.querySelector("b.mk-tag").textContent).toBe("out of turns");
 });
 
 test("stop asks once, and is offered again where it could not be asked", async () => {
@@ -130,26 +136,26 @@ test("stop asks once, and is offered again where it could not be asked", async (
   await model.refuse("stop", "no");
   expect(root.querySelector("[role=alert]").textContent).toContain("Stop: no");
   expect(button(root, "■ Stop").disabled).toBe(false);
-  model.set("status", "stopped");
+  nowIs(model, "stopped");
   expect(button(root, "■ Stop").hidden).toBe(true);
 });
 
 test("the clock runs while the run goes on and stands still afterwards", () => {
   vi.useFakeTimers({ now: Date.parse("2026-11-30T09:21:05.000Z") });
   const { root, model, frame } = openRun();
-  expect(root.querySelector(".mk-run-head").textContent).toContain("5 s");
+  expect(root.querySelector(".mk-bar").textContent).toContain("5 s");
   vi.advanceTimersByTime(60_000);
-  expect(root.querySelector(".mk-run-head").textContent).toContain("1 min 5 s");
+  expect(root.querySelector(".mk-bar").textContent).toContain("1 min 5 s");
   model.set("elapsed_s", 66);
-  model.set("status", "done");
+  nowIs(model, "done");
   vi.advanceTimersByTime(60_000);
-  expect(root.querySelector(".mk-run-head").textContent).toContain("1 min 6 s");
+  expect(root.querySelector(".mk-bar").textContent).toContain("1 min 6 s");
   frame.close();
   expect(model.listening()).toBe(0);
 });
 
 test("durations read well", () => {
-  expect([0, 0.42, 4.25, 12.7, 59.9, 60, 125].map(duration)).toEqual(["0 s", "0.4 s", "4.3 s", "12 s", "59 s", "1 min 0 s", "2 min 5 s"]);
+  expect([0, 0.4, 12, 60, 125.3].map(duration)).toEqual(["0 s", "0.4 s", "12 s", "1 min 0 s", "2 min 5 s"]);
 });
 
 // -- reading along -----------------------------------------------------------------------------------
@@ -176,9 +182,9 @@ test("a screen reader is told each entry once it is whole, and the end", () => {
   expect(said()).toBe("Tidy the notes");
   stream(call({ k: 3, n: 4 }));
   expect(said()).toBe("Once upon");
-  stream(call({ k: 3, n: 5, result: "ok", ms: 3 }));
-  model.set("status", "done");
-  expect(said()).toBe("memory create /memories/a.md: 3 ms. The run is done");
+  stream(call({ k: 3, n: 5, state: "3 ms" }));
+  nowIs(model, "done");
+  expect(said()).toBe("memory create /memories/a.md 3 ms. The run is done");
 });
 
 test("one key opens and closes all calls", () => {

@@ -1,5 +1,4 @@
 import { h } from "../dom.js";
-import { counted } from "../format.js";
 import { entryView } from "./entries.js";
 
 const SLACK_PX = 24;
@@ -14,17 +13,20 @@ const SPOKEN = 400;
  */
 export function transcript(frame) {
   const views = new Map();
-  const list = h("div", { class: "mk-run-entries" });
-  const log = h("div", { class: "mk-run-log", role: "log", "aria-live": "off", "aria-label": "What happens", tabindex: "0" }, list);
+  const list = h("div");
   const earlier = frame.button("Show earlier", "Show what came before", showEarlier, { hidden: true });
-  const newest = frame.button("↓ Newest", "Go to the newest", toNewest, { class: "mk-button mk-run-newest", hidden: true });
-  const element = h("div", { class: "mk-run-body" }, log, newest);
+  const role = { role: "log", "aria-live": "off", "aria-label": "What happens", tabindex: "0" };
+  const log = h("div.mk-run-log", role, earlier, list);
+  const newest = frame.button("↓ Newest", "Go to the newest", toNewest, {
+    class: "mk-button mk-run-newest",
+    hidden: true,
+  });
+  const element = h("div", log, newest);
   let seen = 0;
   let missed = false;
   let sticks = true;
   let top = 0; // where it last followed to
   let spoken = 0; // the key of the last entry that was said aloud
-  list.before(earlier);
 
   log.addEventListener("scroll", look);
 
@@ -45,16 +47,12 @@ export function transcript(frame) {
       if (change.n <= seen) continue;
       missed ||= change.n > seen + 1;
       seen = change.n;
-      apply(change);
+      if (change.drop) remove((key) => key >= change.drop);
+      else if (!("add" in change)) putEntry(change);
+      else if (views.has(change.k)) views.get(change.k).add(change);
+      else missed = true;
     }
     follow();
-  }
-
-  function apply(change) {
-    if (change.drop !== undefined) remove((key) => key >= change.drop);
-    else if (change.add === undefined) putEntry(change);
-    else if (views.has(change.k)) views.get(change.k).add(change);
-    else missed = true;
   }
 
   /** All that there is, or its last part. */
@@ -72,34 +70,32 @@ export function transcript(frame) {
   }
 
   function putEntry(entry) {
-    const view = views.get(entry.k);
-    if (view) return view.update(entry);
-    const added = entryView(frame, entry);
-    const after = [...views.keys()].filter((key) => key > entry.k).sort((one, other) => one - other)[0];
-    views.set(entry.k, added);
-    list.insertBefore(added.element, after === undefined ? null : views.get(after).element);
+    if (views.has(entry.k)) return views.get(entry.k).update(entry);
+    const view = entryView(frame, entry);
+    const next = Math.min(...[...views.keys()].filter((key) => key > entry.k));
+    list.insertBefore(view.element, views.get(next)?.element ?? null);
+    views.set(entry.k, view);
     if (entry.k > spoken) speak(entry.k);
     return undefined;
   }
 
-  function remove(gone) {
-    for (const [key, view] of [...views]) {
-      if (!gone(key)) continue;
-      view.dispose();
+  function remove(isGone) {
+    for (const key of [...views.keys()].filter(isGone)) {
+      views.get(key).element.remove();
       views.delete(key);
     }
   }
 
   /** A screen reader is told each entry once it is whole: when the next begins, or the run ends. */
-  function speak(key) {
-    const before = views.get(spoken);
+  function speak(key, more = "") {
+    const words = views.get(spoken)?.spoken().slice(0, SPOKEN);
     spoken = key;
-    if (before && seen) frame.say(before.spoken().slice(0, SPOKEN));
+    if (seen) frame.say([words, more].filter(Boolean).join(". "));
   }
 
   function offerEarlier(count) {
     earlier.hidden = !count;
-    earlier.textContent = `Show earlier: ${counted(count, "entry", "entries")}`;
+    earlier.textContent = `Show ${count} earlier`;
   }
 
   async function showEarlier() {
@@ -107,7 +103,7 @@ export function transcript(frame) {
     const state = await frame.attempt("Show earlier", () => frame.call("earlier", { before }));
     if (!state) return;
     const height = log.scrollHeight;
-    for (const entry of state.entries) putEntry(entry);
+    state.entries.forEach(putEntry);
     offerEarlier(state.left_out);
     log.scrollTop += log.scrollHeight - height;
   }
@@ -119,22 +115,16 @@ export function transcript(frame) {
   }
 
   function toNewest() {
-    sticks = true;
-    newest.hidden = true;
+    sticks = newest.hidden = true;
     follow();
   }
 
   function toggleCalls() {
-    const calls = [...list.querySelectorAll(".mk-run-call > details")];
+    const calls = [...list.querySelectorAll(".mk-run-tool > details")];
     const open = !calls.every((call) => call.open);
     for (const call of calls) call.open = open;
   }
 
-  function end(words) {
-    if (!words) return;
-    const last = views.get(Math.max(...views.keys()));
-    frame.say([last?.spoken().slice(0, SPOKEN), words].filter(Boolean).join(". "));
-  }
-
+  const end = (words) => speak(spoken, words);
   return { element, take, put, misses: () => missed, end, count: () => views.size, toggleCalls, toNewest };
 }

@@ -1,4 +1,3 @@
-import { h } from "../dom.js";
 import { runHead } from "./head.js";
 import { transcript } from "./transcript.js";
 
@@ -6,42 +5,27 @@ import { transcript } from "./transcript.js";
 export function agentRun(frame) {
   const log = transcript(frame);
   const head = runHead(frame);
+  const isGoing = () => frame.get("status") === "running";
   let asking = false;
-
-  function stream({ event, changes }) {
-    if (event !== "stream") return;
-    log.take(changes);
-    if (log.misses()) catchUp();
-    ready();
-  }
 
   /** A view that is opened while a turn goes on has missed its beginning; a kernel that is busy tells it later. */
   async function catchUp() {
     if (asking) return;
     asking = true;
-    try {
-      log.put(await frame.call("now"));
-    } catch {
-      return; // the snapshot at the end of the turn brings it
-    } finally {
-      asking = false;
-    }
-    ready();
-    if (log.misses()) catchUp();
+    const state = await frame.call("now").catch(() => null); // else the snapshot at the end of the turn brings it
+    asking = false;
+    if (!state) return;
+    log.put(state);
+    after();
   }
 
   function putSnapshot() {
-    log.put({ entries: frame.get("snapshot") ?? [], left_out: frame.get("left_out") ?? 0, n: frame.get("n") ?? 0 });
-    ready();
+    log.put({ entries: frame.get("snapshot"), left_out: frame.get("left_out"), n: frame.get("n") });
+    after();
   }
 
-  function onStatus() {
-    head.update();
-    log.end(isGoing(frame) ? "" : `The run is ${head.words()}`);
-    ready();
-  }
-
-  function ready() {
+  function after() {
+    if (log.misses()) catchUp();
     frame.ready(`${frame.get("status")}:${log.count()}`);
   }
 
@@ -51,17 +35,18 @@ export function agentRun(frame) {
     o: ["Open or close all tool calls", log.toggleCalls],
     End: ["Go to the newest", log.toNewest],
   });
-  frame.onEvent(stream);
+  frame.onEvent(({ event, changes }) => {
+    if (event !== "stream") return;
+    log.take(changes);
+    after();
+  });
   frame.on("snapshot", putSnapshot);
-  frame.on("status", onStatus);
-  for (const name of ["turn", "usage", "elapsed_s"]) frame.on(name, head.update);
-  frame.onClose(head.dispose);
-  putSnapshot();
+  frame.on("words", () => {
+    head.update();
+    if (!isGoing()) log.end(`The run is ${frame.get("words").status}`);
+    after();
+  });
   head.update();
-  if (isGoing(frame)) catchUp();
-}
-
-/** @returns {boolean} whether the run goes on */
-export function isGoing(frame) {
-  return frame.get("status") === "running";
+  putSnapshot();
+  if (isGoing()) catchUp();
 }
