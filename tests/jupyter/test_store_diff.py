@@ -164,6 +164,7 @@ def test_python_moves_the_points_too(open_: Open) -> None:
     assert [name for name, _ in told] == ["compared", "compared"]
     with pytest.raises(errors.InvalidInputError):
         widget.new = 99
+    assert (widget.old, widget.new) == (6, 5)
     with pytest.raises(TraitError):
         widget.old = -1
 

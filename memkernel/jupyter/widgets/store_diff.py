@@ -10,6 +10,7 @@ from typing import Any, Final
 from traitlets import Dict, Int, List, Unicode, Union
 
 from memkernel import render
+from memkernel.errors import MemkernelError
 from memkernel.handle.points import PointSpec
 from memkernel.handle.store import Store
 from memkernel.handle.store_diff import StoreDiff
@@ -137,8 +138,15 @@ class StoreCompare(Comparing):
     # -- what a person does --------------------------------------------------------------------------
 
     def _on_point(self, change: object) -> None:
-        if (self.old, self.new) != (self._found.old.seq, self._found.new.seq):
+        shown = self._found.old.seq, self._found.new.seq
+        if (self.old, self.new) == shown:
+            return
+        try:
             self._compare(self.old, self.new)
+        except MemkernelError:
+            with self.hold_trait_notifications():
+                self.old, self.new = shown
+            raise
 
     def _on_query(self, change: object) -> None:
         with self._turn, self.hold_sync():

@@ -72,9 +72,39 @@ test("many steps are one question, and the answer is the state", async () => {
   expect(model.asked("look").map(({ params }) => params)).toEqual([{ new: 7 }]);
   const [, to] = root.querySelectorAll("input[type=range]");
   expect(to.getAttribute("aria-valuetext")).toBe("change 7");
+  vi.useRealTimers();
   model.set("view", seen([change("/z.md")], { new: [7, "change 7, then"] }));
   expect(options(root)[0].textContent).toContain("/z.md");
+  await model.answer("look", null);
   expect(to.getAttribute("aria-valuetext")).toBe("change 7, then");
+});
+
+test("an answer takes no step back that was made meanwhile", async () => {
+  vi.useFakeTimers();
+  const { model, root } = compare();
+  const [, to] = root.querySelectorAll("input[type=range]");
+  press(root, "[");
+  vi.runAllTimers();
+  press(root, "[");
+  model.set("view", seen([change("/z.md")], { new: [8, "change 8, then"] }));
+  model.emit("msg:custom", { id: model.asked("look")[0].id, result: null });
+  await Promise.resolve();
+  expect(to.value).toBe("7");
+  vi.runAllTimers();
+  expect(model.asked("look").at(-1).params).toEqual({ new: 7 });
+});
+
+test("the same points again are told in full", async () => {
+  vi.useFakeTimers();
+  const { model, root } = compare();
+  press(root, "[");
+  press(root, "]");
+  vi.runAllTimers();
+  vi.useRealTimers();
+  const [, to] = root.querySelectorAll("input[type=range]");
+  expect(to.getAttribute("aria-valuetext")).toBe("change 9");
+  await model.answer("look", null);
+  expect(to.getAttribute("aria-valuetext")).toBe("change 9, 2026-11-30 09:21 UTC");
 });
 
 test("a step stops at the ends", () => {

@@ -20,7 +20,7 @@ export function pointControl(frame, label, keys, go) {
     ...{ "aria-label": `${label}: a change or a time`, title: "@41, @-1, head, yesterday, 2026-11-30T10:00 (UTC), @memver_…" },
   });
   const words = h("span.mk-faint");
-  let timer;
+  let timer = 0;
   let said = "";
 
   /** Enter says it, and so does leaving: once. */
@@ -34,7 +34,10 @@ export function pointControl(frame, label, keys, go) {
   function slide() {
     mark(`change ${slider.value}`);
     clearTimeout(timer);
-    timer = setTimeout(() => go(+slider.value), SETTLE_MS);
+    timer = setTimeout(() => {
+      timer = 0;
+      go(+slider.value);
+    }, SETTLE_MS);
   }
 
   function step(by) {
@@ -60,7 +63,7 @@ export function pointControl(frame, label, keys, go) {
       [keys[1]]: [`${label}: one change later`, () => step(1)],
     },
     update([seq, point], first, head) {
-      clearTimeout(timer);
+      if (timer) return; // it is about to ask for another point
       Object.assign(slider, { min: first, max: head, value: seq });
       mark(point);
     },

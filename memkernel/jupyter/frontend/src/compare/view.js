@@ -28,6 +28,7 @@ export function storeDiff(frame) {
   let rows = [];
   let next = null;
   let loading = false;
+  let asking = 0;
   let panel = null;
   let shown = "";
   let timer;
@@ -38,15 +39,20 @@ export function storeDiff(frame) {
   }
 
   async function look(asked) {
-    const done = await frame.attempt("Compare", () => frame.call("look", asked).then(() => true));
-    if (!done) points(frame.get("view")); // where nothing came of it, the controls say what is shown
+    asking += 1;
+    await frame.attempt("Compare", () => frame.call("look", asked));
+    asking -= 1;
+    points();
   }
 
   function onFilter() {
     wait(() => look({ query: filter.value }));
   }
 
-  function points({ old: from, new: to, first, head }) {
+  /** The controls say what is shown, but for the time in which they ask for something else. */
+  function points() {
+    if (asking) return;
+    const { old: from, new: to, first, head } = frame.get("view");
     old.update(from, first, head);
     fresh.update(to, first, head);
   }
@@ -62,7 +68,7 @@ export function storeDiff(frame) {
 
   function draw() {
     const view = frame.get("view");
-    points(view);
+    points();
     summary.textContent = view.summary;
     if (frame.root.getRootNode().activeElement !== filter) filter.value = frame.get("query");
     take(view.rows, view.next);
