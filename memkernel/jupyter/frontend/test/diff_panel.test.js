@@ -49,7 +49,7 @@ test("layout, words and wrap are changed here; folds and white space are asked f
   expect(root.querySelector(".mk-split")).not.toBeNull();
   for (const key of ["u", "w", "l"]) press(panel, key);
   expect(root.querySelector(".mk-unified")).not.toBeNull();
-  expect([panel.classList.contains("mk-words"), panel.classList.contains("mk-wrap")]).toEqual([false, false]);
+  expect([panel.classList.contains("mk-words"), panel.classList.contains("mk-wrapped")]).toEqual([false, false]);
   expect(model.sent).toEqual([]);
   press(panel, "f");
   expect(model.asked("diff").at(-1).params.context).toBeNull();
@@ -116,6 +116,12 @@ test("without a text its reason is shown", () => {
   expect(root.querySelector(".mk-dialog").textContent).toBe("@3: redacted by user_ann");
   expect(root.querySelector(".mk-empty").textContent).toBe("There is no text to compare");
   expect(root.querySelector("table")).toBeNull();
+  expect([root.querySelector(".mk-stats").textContent, said(root)]).toEqual(["", ""]);
+});
+
+test("texts that are the same are said to be", () => {
+  const { root } = openPanel({ view: view(2, 3, { rows: [["f", 1, 1, 9]], places: 0, notes: ["renamed: /b → /a"] }) });
+  expect([root.querySelector(".mk-stats").textContent, said(root)]).toEqual(["No difference", "No difference"]);
 });
 
 test("the patch goes to the clipboard; where there is none it is shown, selected", async () => {

@@ -1,10 +1,6 @@
 import { h } from "../dom.js";
 
-const LAYOUTS = [
-  ["auto", "Auto", "Side by side where there is room"],
-  ["split", "Split", "Side by side (u)"],
-  ["unified", "Unified", "One below the other (u)"],
-];
+const LAYOUTS = { auto: "Auto", split: "Split", unified: "Unified" };
 const SWITCHES = [
   ["word_level", "Words", "w", "Mark the words that differ"],
   ["fold", "Fold", "f", "Fold equal lines"],
@@ -31,11 +27,11 @@ export function optionBar(frame, options, { layout, stats, walk, copy, close }) 
     F7: next,
     p: previous,
     "Shift+F7": previous,
-    u: ["Side by side or one below the other", () => options.set("mode", layout() === "split" ? "unified" : "split")],
+    u: ["Split or unified", () => options.set("mode", layout() === "split" ? "unified" : "split")],
     c: ["Copy the patch", copy],
   };
-  const layouts = LAYOUTS.map(([mode, label, title]) =>
-    press("mode", mode, label, title, () => options.set("mode", mode)),
+  const layouts = Object.entries(LAYOUTS).map(([mode, label]) =>
+    press("mode", mode, label, "Split or unified (u)", () => options.set("mode", mode)),
   );
   const switches = SWITCHES.map(([name, label, key, title]) => {
     const flip = () => options.set(name, !options.get(name));

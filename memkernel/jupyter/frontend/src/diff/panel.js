@@ -119,7 +119,7 @@ export function diffPanel(frame, first) {
 
   function onOption(name) {
     element.classList.toggle("mk-words", options.get("word_level"));
-    element.classList.toggle("mk-wrap", options.get("wrap"));
+    element.classList.toggle("mk-wrapped", options.get("wrap"));
     bar.update();
     if (ASKS.includes(name)) refresh();
     else if (name === "mode" && shown) paint(shown);
@@ -168,12 +168,18 @@ function elements() {
   };
 }
 
-/** `+2 −1 in 2 places` */
-export function summary({ added, removed, places }) {
-  return places ? `+${number(added)} −${number(removed)} in ${counted(places, "place")}` : "No difference";
+/** `+2 −1 in 2 places`; nothing where a text is missing. */
+export function summary(view) {
+  const { added, removed, places } = view;
+  return places ? `+${number(added)} −${number(removed)} in ${counted(places, "place")}` : unchanged(view);
 }
 
-function spoken({ added, removed, places, notes }) {
-  if (!places) return notes.length ? "" : "No difference";
+function spoken(view) {
+  const { added, removed, places } = view;
+  if (!places) return unchanged(view);
   return `${counted(added, "line")} added, ${number(removed)} removed in ${counted(places, "place")}`;
+}
+
+function unchanged({ rows, notes }) {
+  return rows.length || !notes.length ? "No difference" : "";
 }

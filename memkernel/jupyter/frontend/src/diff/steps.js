@@ -1,5 +1,5 @@
 import { h, hasFocus, replace } from "../dom.js";
-import { ago, number, versionLine } from "../format.js";
+import { number, versionLine } from "../format.js";
 
 const DEBOUNCE_MS = 80;
 const CHOICES = 200;
@@ -48,7 +48,7 @@ export function stepBar(frame, { history, go, pin }) {
     slider.value = ordinal;
     slider.setAttribute("aria-valuetext", line);
     facts.textContent = `@${number(ordinal)} of ${number(history.last())}`;
-    facts.title = version ? `${line}, ${ago(version.at)}` : "";
+    facts.title = line;
     able(older, ordinal > history.first());
     able(newer, ordinal < history.last());
   }
