@@ -69,6 +69,15 @@ def test_a_run_is_a_list_of_what_was_said_and_done() -> None:
     ]
 
 
+def test_what_a_call_made_stands_below_it_and_cannot_be_markup() -> None:
+    events = [started(), *turn(ToolCalled("toolu_1", "memory", VIEW), returned("nothing")), ended()]
+    made = {"toolu_1": ["~ /<b>\u202e.md @3 +2 −1"], "toolu_2": ["of another run"]}
+    assert "\n  │ nothing\n  ~ /<b>⟨U+202E⟩.md @3 +2 −1\n" in transcript.as_text(events, made)
+    html = transcript.as_html(events, made)
+    assert "</details><p><code>~ /&lt;b&gt;" in html
+    assert "of another run" not in html
+
+
 def test_fault_53_a_turn_that_was_begun_anew_is_left_out() -> None:
     """fault 53"""
     events = [
