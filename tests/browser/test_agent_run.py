@@ -149,7 +149,7 @@ def test_a_retry_drops_what_its_turn_had_said(speaks: Speaks) -> None:
 
 
 def test_it_follows_the_newest_until_the_reader_scrolls_up(speaks: Speaks) -> None:
-    lab = speaks(reply("A line of many.\n" * 80, pause_s=0.02, breaks="hangs"))
+    lab = speaks(reply("A line of many.\n" * 2_000, pause_s=0.02))
     page = lab.open([USE, "%%agent\nTalk to me"])
     page.run(1)
     widget = begin(page, 2, "A line of many.")

@@ -10,10 +10,17 @@ from typing import Any
 import nbclient
 import nbformat
 import pytest
+from anthropic import beta_tool
 
+import memkernel as mk
+from memkernel import present
+from memkernel.agent.run import Run
 from memkernel.agent.script import Thinking, ToolUse, reply
+from memkernel.errors import DatabaseUnavailableError, InvalidInputError
+from memkernel.jupyter.widgets.agent_run import AgentRun
 from memkernel.jupyter.widgets.outputs import VIEW_TYPE
-from tests.fix_agent import Scripted
+from memkernel.models import MemoryVersion
+from tests.fix_agent import Play, Scripted
 from tests.fix_kernel import Kernel, Reply, kernel_environment
 
 LOOK = """
@@ -174,3 +181,78 @@ def test_a_notebook_that_is_executed_without_a_page_holds_the_whole_run(
         assert words in copy.data["text/html"]
         assert words in copy.data["text/plain"]
     assert "mk-static" in copy.data["text/html"]
+
+
+# -- the widget alone ----------------------------------------------------------------------------------
+
+
+class Heard:
+    """What a run's view told its page and its observers."""
+
+    def __init__(self, run: Run) -> None:
+        self.view = AgentRun(run)
+        self.told: list[Any] = []
+        self.observed: list[tuple[str, dict[str, Any]]] = []
+        self.view.send = self.hear  # pyright: ignore[reportAttributeAccessIssue]  # a page that listens
+        self.view.on_event(lambda name, facts: self.observed.append((name, dict(facts))))
+        self.view.follow()
+
+    def hear(self, content: object, buffers: object = None) -> None:
+        self.told.append(content)
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        return [change for message in self.told for change in message["changes"]]
+
+
+def test_observers_hear_every_event_and_the_end(play: Play) -> None:
+    run = Run("Go", model="claude-sonnet-5-5")
+    heard = Heard(run)
+    play([reply("Well.")], run=run)
+    names = [name for name, _ in heard.observed]
+    assert names == ["event"] * (len(names) - 1) + ["done"]
+    assert [facts["event"] for name, facts in heard.observed if name == "event"][-1] == run.events[-1]
+    assert [change["n"] for change in heard.changes] == list(range(1, len(heard.changes) + 1))
+    assert heard.changes[-1]["text"] == "Well."
+
+
+def test_where_the_changes_cannot_be_read_the_view_goes_on(play: Play) -> None:
+    def lost(run_id: str, tool_use_id: str | None) -> list[MemoryVersion]:
+        raise DatabaseUnavailableError
+
+    @beta_tool
+    def memory() -> str:
+        """Stand where the memory tool stands."""
+        return "done"
+
+    run = Run("Go", model="claude-sonnet-5-5", changes=lost)
+    heard = Heard(run)
+    play([reply(ToolUse("memory")), reply("Well.")], [memory], run=run)
+    assert (heard.view.status, heard.view.snapshot[-1]["text"]) == ("done", "Well.")
+    assert heard.view.snapshot[1]["made"] == []
+
+
+def test_a_call_that_made_very_many_versions_shows_some_and_counts_the_rest(
+    dsn: str, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renaming = {"command": "rename", "old_path": "/memories/old", "new_path": "/memories/new"}
+    model = scripted(reply(ToolUse("memory", renaming)), reply("Well."))
+    with mk.connect(dsn) as db:
+        store = db.store("Team notes", create=True)
+        for number in range(25):
+            store.write(f"/old/{number:02}.md", "text\n")
+        views: list[Heard] = []
+        monkeypatch.setattr(present, "_presenters", {})
+        present.register(Run, lambda run: views.append(Heard(run)))
+        mk.Agent(store=store, client=model.client()).run("Go")
+        made = views[0].view.snapshot[1]["made"]
+    assert len(made) == 21
+    assert made[0][1] == "~ /new/00.md @2 ±0"
+    assert made[-1] == ["", "and 5 more versions", ""]
+
+
+def test_what_is_not_there_any_more_is_said() -> None:
+    view = AgentRun(Run("Go", model="claude-sonnet-5-5"))
+    with pytest.raises(InvalidInputError, match="not there any more"):
+        view.whole(entry=7)
+    assert view.now() == view.earlier(before=1) == {"entries": [], "left_out": 0, "n": 0}
