@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memkernel import present
 from memkernel.handle.records import Records
 from memkernel.models import Memory, MemoryPrefix, MemoryStore
+from memkernel.render import counted, one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,10 +73,10 @@ class Browse:
         return len(self.records)
 
     def __repr__(self) -> str:
-        return repr(self.records)
+        return browsed_text(self.store, self.records)
 
     def _repr_html_(self) -> str:
-        return self.records._repr_html_()  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
+        return browsed_html(self.store, self.records)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
@@ -93,3 +94,20 @@ def memories_of(store: Store, path: str = "/") -> Records[Memory | MemoryPrefix]
         MemoryNotFoundError: there is none; the root may be empty.
     """
     return Records(store.ls(path, depth=0), kind=Memory, empty=_NO_MEMORY)
+
+
+def browsed_text(store: Store | None, records: Records[Any]) -> str:
+    """What is looked at, as a table under its name."""
+    return f"{_heading(store, records)}\n{records!r}"
+
+
+def browsed_html(store: Store | None, records: Records[Any]) -> str:
+    """The same as HTML."""
+    return records.html(_heading(store, records))
+
+
+def _heading(store: Store | None, records: Records[Any]) -> str:
+    """`Team notes: 4 memories`"""
+    if store is None:
+        return counted(len(records), "memory store")
+    return one_line(f"{store.name}: {len(records):,} {'memory' if len(records) == 1 else 'memories'}")

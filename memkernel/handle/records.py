@@ -66,10 +66,14 @@ class Records(list[T], Generic[T]):
             return self.empty
         return records_text(self[: self.rows_shown], self._total)
 
-    def _repr_html_(self) -> str:
+    def html(self, title: str = "") -> str:
+        """The table as HTML, perhaps under a title."""
         if self.empty and not self:
-            return remark_html(self.empty)
-        return records_html(self[: self.rows_shown], self._total)
+            return remark_html(f"{title}. {self.empty}" if title else self.empty)
+        return records_html(self[: self.rows_shown], self._total, title)
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         # IPython has a printer of its own for lists; this one comes before it. Inside other things a table is too much.

@@ -10,9 +10,12 @@ from typing import Final, cast
 from memkernel import paths
 from memkernel.models import Actor, GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Pruned, SearchHit
 from memkernel.render.cells import Cell, code, moment, size
-from memkernel.render.tables import table_html, table_text
+from memkernel.render.marks import html_line
+from memkernel.render.style import framed
+from memkernel.render.tables import table_body, table_text
 
 ROWS: Final = 60
+HEAD_CHARACTERS: Final = 300
 
 
 def records_text(records: Sequence[object], total: int | None = None) -> str:
@@ -25,9 +28,10 @@ def records_text(records: Sequence[object], total: int | None = None) -> str:
     return table_text(*_table(records), total)
 
 
-def records_html(records: Sequence[object], total: int | None = None) -> str:
-    """The same as HTML."""
-    return table_html(*_table(records), total)
+def records_html(records: Sequence[object], total: int | None = None, title: str = "") -> str:
+    """The same as HTML, perhaps under a title."""
+    head = f"<p><b>{html_line(title, HEAD_CHARACTERS)}</b></p>" if title else ""
+    return framed(head, table_body(*_table(records), total, beside=len(head.encode())))
 
 
 def _table(records: Sequence[object]) -> tuple[list[str], list[list[object]]]:

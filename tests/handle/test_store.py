@@ -188,7 +188,7 @@ def test_browse_is_a_table_of_what_is_below_the_prefix(notes: mk.Store) -> None:
         ("/d/", "", 1),
         ("/", "/a.md", 2),
     ]
-    assert repr(everything) == repr(notes.ls("/", depth=0))
+    assert repr(everything) == f"{notes.name}: 2 memories\n{notes.ls('/', depth=0)!r}"
     assert list(everything.df()["path"]) == ["/a.md", "/d/b.md"]
     assert "<table>" in everything._repr_mimebundle_()["text/html"]  # pyright: ignore[reportPrivateUsage]  # IPython's
     with pytest.raises(errors.MemoryNotFoundError):

@@ -32,7 +32,8 @@ def test_a_bare_memory_is_the_store_in_use(shell: Shell) -> None:
     shell.run("%%memory put /a.md\nA\n")
     shell.run("%%memory put /d/b.md\nB\n")
     assert [memory.path for memory in shell.run("x = %memory") or shell.value("x")] == ["/a.md", "/d/b.md"]
-    assert repr(shell.value("x")).splitlines()[0].split() == ["path", "size", "updated"]
+    head, columns, *_ = repr(shell.value("x")).splitlines()
+    assert (head, columns.split()) == ("Team notes: 2 memories", ["path", "size", "updated"])
     assert list(shell.run("%memory --df")["path"]) == ["/a.md", "/d/b.md"]
     assert shell.run("%memory -q -o kept") is None
     assert len(shell.value("kept")) == 2

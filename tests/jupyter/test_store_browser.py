@@ -13,6 +13,7 @@ from memkernel import errors
 from memkernel.handle.browse import Browse
 from memkernel.jupyter.preferences import Preferences
 from memkernel.jupyter.widgets.store_browser import StoreBrowser
+from memkernel.render import HTML_BYTES
 from tests.fix_kernel import Kernel
 
 STATE_BYTES = 64 * 1024
@@ -116,6 +117,8 @@ def test_the_state_stays_small_whatever_a_store_holds(notes: mk.Store, browse: O
     assert len(widget.memories) + len(widget.versions) <= 200
     assert (widget.total, widget.versions_total, widget.content) == (150, 1, {})
     assert widget.memories[0][4] == f"/{deep}/000.md"
+    assert "Team notes: 150 memories" in widget.static_html()
+    assert len(widget.static_html().encode()) <= HTML_BYTES
     for number in range(300):
         notes.write("/short.md", f"{number}")
     for number in range(200):
@@ -441,6 +444,17 @@ def test_python_selects_and_sees_what_is_selected(notes: mk.Store, browse: Open)
     ]
 
 
+def test_a_memory_and_its_version_that_come_in_one_message_are_one_step(notes: mk.Store, browse: Open) -> None:
+    first = notes.write("/a.md", "one").memory_version_id
+    notes.write("/a.md", "two")
+    widget = browse(notes)
+    told = events_of(widget)
+    made: Any = widget
+    made.set_state({"selected": "/a.md", "selected_version": first})
+    assert (widget.content["text"], widget.versions_total) == ("one", 2)
+    assert told == [("select", {"path": "/a.md", "version": first})]
+
+
 def test_refresh_shows_what_others_did(notes: mk.Store, browse: Open) -> None:
     widget = browse(notes)
     assert "%%memory put" in widget.plain()
@@ -458,7 +472,7 @@ def test_the_last_memory_of_a_directory_may_go(notes: mk.Store, browse: Open) ->
     widget = browse(notes, "/d/")
     widget.delete(path="/d/a.md", expect=sha_of(notes, "/d/a.md"))
     assert (widget.memories, widget.total) == ([], 0)
-    assert widget.plain() == "There is no memory below /d/ any more."
+    assert widget.plain() == "Team notes: 0 memories\nThere is no memory below /d/ any more."
 
 
 # -- in a kernel ---------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from memkernel.errors import (
     RefusedError,
     VersionNotFoundError,
 )
-from memkernel.handle.browse import Browse, memories_of, stores_of
+from memkernel.handle.browse import Browse, browsed_html, browsed_text, memories_of, stores_of
 from memkernel.handle.records import Records
 from memkernel.handle.store import Store
 from memkernel.jupyter.preferences import Preferences
@@ -87,6 +87,7 @@ class StoreBrowser(Comparing):
         self._connection = looked_at.connection
         self._is_for_reading = looked_at.readonly
         self._shows_in: int | None = None
+        self._seen = ("", "")
         self._rows: StoreRows | None = None
         self._records: Records[Any] = looked_at.records
         self._drafts: dict[str, str] = {}
@@ -101,11 +102,11 @@ class StoreBrowser(Comparing):
 
     def plain(self) -> str:
         """The table of the memories, or of the stores."""
-        return repr(self._records)
+        return browsed_text(self._store, self._records)
 
     def static_html(self) -> str:
         """The same as HTML."""
-        return self._records._repr_html_()  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
+        return browsed_html(self._store, self._records)
 
     # -- the state -----------------------------------------------------------------------------------
 
@@ -151,6 +152,7 @@ class StoreBrowser(Comparing):
             except (MemoryNotFoundError, VersionNotFoundError):
                 self.selected = self.selected_version = ""
                 versions, content = self._selected_of(self._rows)
+        self._seen = self.selected, self.selected_version
         self.versions = fitting(versions.rows, *STATE_VERSIONS)
         self.versions_total = versions.total
         self.content = content if len(json.dumps(content)) <= STATE_CONTENT_BYTES else {}
@@ -160,16 +162,23 @@ class StoreBrowser(Comparing):
         content = rows.content(self.selected, self.selected_version, readonly=self.readonly) if is_something else {}
         return rows.timeline(self.selected, ""), content
 
-    @observe("selected", "selected_version", "show_deleted")
+    @observe("selected", "selected_version")
     def _on_look(self, change: Any) -> None:
         """The person looks at something else, or somebody in Python does: it is what the notebook keeps."""
-        if self._shows_in == threading.get_ident() or self._rows is None:
+        if self._is_of_us() or (self.selected, self.selected_version) == self._seen:  # both came in one message
             return
-        show = self._show_memories if change["name"] == "show_deleted" else self._show_selected
         with self._turn, suppress(MemkernelError), self._one_message():  # a request of the page tells what fails
-            show()
-        if show == self._show_selected:
-            self.happened("select", path=self.selected, version=self.selected_version)
+            self._show_selected()
+        self.happened("select", path=self.selected, version=self.selected_version)
+
+    @observe("show_deleted")
+    def _on_show_deleted(self, change: Any) -> None:
+        if not self._is_of_us():
+            with self._turn, suppress(MemkernelError), self._one_message():
+                self._show_memories()
+
+    def _is_of_us(self) -> bool:
+        return self._rows is None or self._shows_in == threading.get_ident()
 
     def changed(self) -> None:
         """Something was changed from here: show what there is now."""
