@@ -61,8 +61,9 @@ export function diffPanel(frame, first) {
 
   function layout() {
     const mode = options.get("mode");
-    const width = element.clientWidth; // 0 before it is in the page
-    return mode !== "auto" ? mode : width && width < NARROW ? "unified" : "split";
+    if (mode !== "auto") return mode;
+    const width = element.clientWidth; // 0 while it is out of the page, where it stays as it was
+    return width ? (width < NARROW ? "unified" : "split") : painted || "split";
   }
 
   function show(pair) {
@@ -135,7 +136,8 @@ export function diffPanel(frame, first) {
     element.remove();
   }
 
-  const observer = new ResizeObserver(() => (shown && layout() !== painted ? paint(shown) : walk.mark()));
+  const fit = () => (shown && layout() !== painted ? paint(shown) : walk.mark());
+  const observer = new ResizeObserver(() => requestAnimationFrame(fit)); // what is drawn may change the size again
   const stops = [
     () => observer.disconnect(),
     options.on(onOption),
@@ -169,7 +171,7 @@ function elements() {
 }
 
 /** `+2 −1 in 2 places`; nothing where a text is missing. */
-export function summary(view) {
+function summary(view) {
   const { added, removed, places } = view;
   return places ? `+${number(added)} −${number(removed)} in ${counted(places, "place")}` : unchanged(view);
 }
