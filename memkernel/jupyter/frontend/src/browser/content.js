@@ -43,6 +43,7 @@ export function contentPane(desk, questions, editor) {
     });
     for (const each of actions) each.hidden = !may || editing;
     facts.hidden = editing || !shown;
+    head.hidden = !editing && !shown;
     body.hidden = Boolean(editing);
     replace(path, ...(editing ? [editing] : text(shown?.version.path ?? "")));
     if (!shown) return replace(body, h("p.mk-nothing", "Choose a memory, or a version."));

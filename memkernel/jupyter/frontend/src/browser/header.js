@@ -46,7 +46,7 @@ export function header(desk) {
     /** @param {number} shown how many a filter leaves */
     paint(shown) {
       const all = counted(frame.get("total"), "memory", "memories");
-      count.textContent = box.value ? `${number(shown)} of ${all}` : all;
+      count.textContent = box.value && box.value[0] !== "/" ? `${number(shown)} of ${all}` : all;
     },
   };
 }
