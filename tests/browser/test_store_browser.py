@@ -257,7 +257,7 @@ def test_carriage_returns_survive_the_editor(lab: Lab, notes: mk.Store) -> None:
     expect(area).to_be_hidden()
     assert notes.read("/crlf.md") == "one\r\nzwei\r\n"
     notes.write("/mixed.md", "one\r\ntwo\n")
-    button(root, "↻").click()
+    button(root, "Read the store again").click()
     open_memory(root, "mixed.md")
     button(root, "Edit").click()
     expect(root).to_contain_text("carriage returns that would be lost")
