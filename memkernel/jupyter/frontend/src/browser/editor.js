@@ -4,7 +4,7 @@ import { bytesOf, editable } from "./lines.js";
 
 const MOST_BYTES = 102_400;
 const NEW_PATH = "Path of the new memory";
-const MIXED = "This text has carriage returns that would be lost here. Change it from Python, with store.write().";
+const LOST = "An editor here would lose carriage returns of this text. Change it from Python, with store.write().";
 
 /**
  * A memory's text in a textarea. It is saved only over the content that it was made from; where somebody changed the
@@ -42,10 +42,10 @@ export function editor(desk, questions) {
 
   function start(key, text, sha256, near) {
     const ends = editable(text);
-    if (!ends) return questions.ask(MIXED, []);
+    area.value = ends?.shown ?? "";
+    if (area.value !== ends?.shown) return questions.ask(LOST, []);
     draft = { key, sha256, ends, near };
     element.hidden = false;
-    area.value = ends.shown;
     oninput();
     desk.edited();
     area.focus();
