@@ -25,7 +25,7 @@ class Pinned(Protocol):
 PointSpec: TypeAlias = "int | str | datetime | MemoryVersion | Point | Pinned"
 """A change's number (0 is before the first, -1 before the newest), a moment, a version, or what is at a point."""
 
-_FORMS: Final = "A point is @41 (after the store's change 41), @-1, @2026-11-30T10:00, today, yesterday or @memver_…."
+_FORMS: Final = "A point is @41 (after the store's change 41), @-1, @memver_…, @2026-11-30T10:00, today or yesterday."
 DAYS: Final = {"today": 0, "yesterday": 1}
 
 
