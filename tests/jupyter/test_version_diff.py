@@ -459,7 +459,7 @@ def test_the_dialog_is_told_what_holds_the_same_text(store: mk.Store, open_: Ope
     page = page_of(open_())
     facts = page.ask("redaction", version=doomed)
     assert (facts["ordinal"], facts["others"], facts["is_head"], facts["reason"]) == (1, 1, False, "")
-    assert facts["same"] == "also redact the other 1 version holding this text"
+    assert facts["same"] == "also redact the other version holding this text"
     for said in (
         "of @1 are erased for ever",
         "keep what they showed",
@@ -501,13 +501,8 @@ def test_a_redaction_clears_the_view_its_copy_and_what_was_remembered(
     answer = page.ask("redact", version=doomed, confirm=" @1 ")
     assert answer["versions"][0][:2] == [doomed, 1]
     assert answer["versions"][0][9] == str(store.connection.actor)
-    after = (
-        repr(remembered)
-        + json.dumps(state(widget))
-        + widget.static_html()
-        + widget.plain()
-        + json.dumps(copy.shown[-1])
-    )
+    copied = json.dumps(copy.shown[-1])
+    after = remembered(widget) + json.dumps(state(widget)) + widget.static_html() + widget.plain() + copied
     assert "4711" not in after
     assert f"@1: redacted by {store.connection.actor}" in widget.view["notes"][0]
     assert "notebooks saved earlier keep what they showed" in widget.static_html()

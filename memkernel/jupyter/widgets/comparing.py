@@ -16,7 +16,7 @@ from memkernel.jupyter.widgets.diff_rows import PAGE, Room, lines_page, page_of,
 from memkernel.jupyter.widgets.rows import version_row
 from memkernel.jupyter.widgets.widget import MemoryWidget, request
 from memkernel.models import MemoryVersion
-from memkernel.render import counted, one_line, version_line
+from memkernel.render import one_line, version_line
 from memkernel.textdiff import TextDiff, diff
 from memkernel.textdiff.lines import lines_of
 
@@ -279,4 +279,5 @@ def _doomed(found: Erasure, *, others: bool) -> list[str]:
 
 def _others_too(count: int) -> str:
     """The words beside a box that can be ticked; `""` where nothing else holds the text."""
-    return f"also redact the other {counted(count, 'version')} holding this text" if count else ""
+    which = "version" if count == 1 else f"{count:,} versions"
+    return f"also redact the other {which} holding this text" if count else ""
