@@ -179,7 +179,7 @@ def test_folded_lines_are_shown_ten_at_a_time_or_all(lab: Lab, notes: mk.Store) 
     expect(fold).to_contain_text("4 unchanged lines")
     fold.get_by_role("button", name="4 unchanged lines").click()
     expect(fold).to_have_count(0)
-    shown = widget.locator("tbody .mk-line").all_inner_texts()
+    shown = widget.locator("tbody .mk-cell").all_inner_texts()
     assert [line for line in shown[::2] if line.startswith("- rule")] == INTRO.splitlines()
 
 

@@ -1,7 +1,7 @@
 /**
  * An element. Children are nodes or plain text, never HTML: nothing that is stored can become markup.
  *
- * @param {string} tag with its classes: `td.mk-line.mk-went`
+ * @param {string} tag with its classes: `td.mk-cell.mk-went`
  * @param {...*} rest first, or not at all, its attributes, and listeners by `on…` (true is an empty attribute, false
  *   and null none); then its children: nodes, texts, lists of them, null
  * @returns {HTMLElement}

@@ -2,8 +2,8 @@ import { expect, test, vi } from "vitest";
 import { h, plain, replace, text } from "../src/dom.js";
 
 test("an element is named with its classes, its attributes may be left out", () => {
-  const element = h("td.mk-line.mk-went", "a", ["b", null, h("i", "c")], undefined);
-  expect(element.outerHTML).toBe('<td class="mk-line mk-went">ab<i>c</i></td>');
+  const element = h("td.mk-cell.mk-went", "a", ["b", null, h("i", "c")], undefined);
+  expect(element.outerHTML).toBe('<td class="mk-cell mk-went">ab<i>c</i></td>');
 });
 
 test("attributes: true is an empty one, false, null and undefined are none, 0 is a value", () => {

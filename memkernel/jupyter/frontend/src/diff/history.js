@@ -32,7 +32,6 @@ export function history(ask) {
   return {
     ...{ take, all, load },
     at: (ordinal) => known.get(ordinal),
-    of: (id) => all().find((each) => each.id === id),
     first: () => first,
     last: () => last,
   };

@@ -39,10 +39,14 @@ const ASKS = ["fold", "context", "ignore_ws"];
  */
 export function diffPanel(frame, first) {
   const { options = localOptions(), onPainted } = first;
-  const { stats, notes, box, middle, foot, element } = elements();
+  const stats = h("span.mk-stats");
+  const notes = h("div");
+  const box = h("div.mk-diff-box", { role: "region", tabindex: "0" });
+  const foot = h("div");
   const pairs = pairCache((question) => frame.call("diff", { ...question, start: 0 }));
   const walk = changeWalk(box, { total: () => shown.places, more: () => rows.showNext(), say: frame.say });
   const bar = optionBar(frame, options, { layout, stats, walk, copy, close: first.onClose });
+  const element = h("div.mk-diff", bar.element, notes, h("div.mk-diff-frame", box, walk.ticks), foot);
   const mark = () => requestAnimationFrame(walk.mark);
   const rows = rowsView(frame, { box, foot, ask, onDrawn: mark });
   let wanted = first;
@@ -145,8 +149,6 @@ export function diffPanel(frame, first) {
     frame.onClose(dispose),
   ];
   observer.observe(element);
-  element.prepend(bar.element);
-  middle.append(box, walk.ticks);
   onOption();
   // What came with the state is painted at once; where it was cut to fit there, the whole follows.
   if (first.view) put(first.view);
@@ -156,18 +158,6 @@ export function diffPanel(frame, first) {
   // Nobody waits for what is asked beforehand.
   const prefetch = (pair) => pairs.get(ask(pair)).catch(() => undefined);
   return { element, show, clear: pairs.clear, put, prefetch, dispose };
-}
-
-function elements() {
-  const notes = h("div");
-  const foot = h("div");
-  const middle = h("div.mk-diff-frame");
-  return {
-    ...{ notes, foot, middle },
-    stats: h("span.mk-stats"),
-    box: h("div.mk-diff-box", { role: "region", tabindex: "0" }),
-    element: h("div.mk-diff", notes, middle, foot),
-  };
 }
 
 /** `+2 −1 in 2 places`; nothing where a text is missing. */

@@ -78,16 +78,15 @@ function word([changed, marked], tag) {
 function foldRow(row, columns, expand) {
   const count = row[3];
   const line = h("tr");
-  const show = (label, title, lines, fromEnd) => {
-    const onclick = () => expand(line, row, lines, fromEnd);
-    return h("button.mk-button.mk-quiet", { type: "button", title, onclick }, label);
+  const show = (label, end, lines, fromEnd) => {
+    const props = { type: "button", title: `Show the ${end} ${number(lines)} of them` };
+    return h("button.mk-button.mk-quiet", { ...props, onclick: () => expand(line, row, lines, fromEnd) }, label);
   };
-  const few = (arrow, end, fromEnd) => {
-    if (count <= FOLD_STEP) return null;
-    return show(`${arrow} ${FOLD_STEP}`, `Show the ${end} ${FOLD_STEP} of them`, FOLD_STEP, fromEnd);
-  };
-  const all = Math.min(count, FOLD_MOST);
-  const whole = show(`⋯ ${counted(count, "unchanged line")}`, `Show ${number(all)} of them`, all, false);
-  line.append(h("td.mk-fold", { colspan: columns }, few("↓", "first", false), whole, few("↑", "last", true)));
+  const buttons = [show(`⋯ ${counted(count, "unchanged line")}`, "first", Math.min(count, FOLD_MOST), false)];
+  if (count > FOLD_STEP) {
+    buttons.unshift(show(`↓ ${FOLD_STEP}`, "first", FOLD_STEP, false));
+    buttons.push(show(`↑ ${FOLD_STEP}`, "last", FOLD_STEP, true));
+  }
+  line.append(h("td.mk-fold", { colspan: columns }, buttons));
   return line;
 }

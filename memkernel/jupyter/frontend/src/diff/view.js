@@ -70,10 +70,11 @@ export function versionDiff(frame) {
   }
 
   async function togglePin() {
-    const before = versions.of(oldOf(wanted.index, wanted.base));
-    const base = wanted.base !== "prev" ? "prev" : before ? before.ordinal - 1 : "";
-    await look({ base });
-    frame.say(`Compared with ${base === "prev" ? "the version before" : before ? `@${before.ordinal}` : "nothing"}`);
+    const { index, base } = wanted;
+    const pinned = index ? index - 1 : "";
+    const [next, name] = base === "prev" ? [pinned, index ? `@${index}` : "nothing"] : ["prev", "the version before"];
+    await look({ base: next });
+    frame.say(`Compared with ${name}`);
   }
 
   function head() {
