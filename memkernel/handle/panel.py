@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from memkernel import present, render
 from memkernel.handle.mounts import MountState
-from memkernel.models import SyncReport
+from memkernel.models import Access, SyncReport
 from memkernel.runtime import CellBegan, CellEnded, LifeChanged, SandboxEvent, Synced
 from memkernel.sandbox import walls
 from memkernel.sandbox.base import MEBIBYTE
@@ -162,7 +162,7 @@ class Panel:
         return render.PanelSheet(
             title=f"sandbox {self.box.name}: {self.status}",
             remarks=[limits, *([self.box.isolation] if self.box.is_open else [])],
-            mounts=mounts,
+            mounts=[_mount_facts(state, put_aside) for state in mounts],
             entries=entries,
             put_aside=put_aside,
             counts=counts or {},
@@ -181,6 +181,34 @@ class Panel:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
+
+
+def access_words(access: Access) -> str:
+    """`read-write`, `read-only`"""
+    return access.replace("_", "-")
+
+
+def state_words(state: MountState | None, put_aside: int) -> str:
+    """How far a mount is in sync: `in sync`, `2 to save, 1 put aside`; None is not known."""
+    if state is None:
+        return "not known now"
+    counts = {
+        "to save": state.local,
+        "to bring": state.remote,
+        "put aside": put_aside,
+        "held back": len(state.held_back),
+    }
+    return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count) or "in sync"
+
+
+def _mount_facts(state: MountState, put_aside: Sequence[RejectedChange]) -> Mapping[str, object]:
+    aside = sum(change.store == state.store.slug for change in put_aside)
+    return {
+        "store": state.store.slug,
+        "folder": render.code(state.attachment.mount_path),
+        "access": access_words(state.attachment.access),
+        "state": state_words(state, aside),
+    }
 
 
 def _when(last: SandboxEvent | None) -> str:

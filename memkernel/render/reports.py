@@ -131,6 +131,16 @@ def _store_summary(store: StoreReport) -> Iterator[str]:
         yield f"{counted(brought, 'file')} brought up to {slug}"
 
 
+def outcome_text(line: ReportLine) -> str:
+    """What became of a path, with its sign: `~ modified`, `✗ not saved`"""
+    return f"{_SIGNS[line.outcome]} {line.outcome}"
+
+
+def line_facts(line: ReportLine, counts: LineCounts) -> str:
+    """Of a version what it changed: `+2 −1 · @3 · 1.7 KB`; nothing where none was made."""
+    return " · ".join(fact for fact in _facts(line, counts) if fact)
+
+
 def _facts(line: ReportLine, counts: LineCounts) -> tuple[str, str, str]:
     """Of a version the lines that it brought and took, its ordinal and its size."""
     if line.version is None:

@@ -50,7 +50,7 @@ def state_of(panel: Any) -> dict[str, Any]:
 
 
 def files(panel: SandboxPanel) -> list[tuple[str, str]]:
-    return [(row[1], row[3]) for row in panel.changes]
+    return [(row[2], row[3]) for row in panel.changes]
 
 
 def put_aside(box: mk.Sandbox, notes: mk.Store, text: str = "mine\n") -> str:
@@ -58,6 +58,11 @@ def put_aside(box: mk.Sandbox, notes: mk.Store, text: str = "mine\n") -> str:
     with pytest.raises(errors.SyncConflictError):
         box.run(f"import time; open('{MOUNT}/a.md', 'w').write({text!r})", on_output=None)
     return box.rejected[-1].id
+
+
+def compared(panel: SandboxPanel, change: str) -> Any:
+    """The difference of what was put aside, as the page asks for it."""
+    return panel.diff(old=f"head:{change}", new=f"rejected:{change}", ignore_whitespace=False, start=0)
 
 
 @pytest.fixture
@@ -80,36 +85,40 @@ def conflict(box: mk.Sandbox, notes: mk.Store, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_new_panel_shows_the_limits_and_the_stores(panel: SandboxPanel, notes: mk.Store) -> None:
-    assert (panel.status, panel.sentence) == ("running", "free for the next cell")
+    assert (panel.status, panel.sentence) == ("running", "running: free for the next cell")
     assert dict(panel.limits)["memory"] == "512 MiB"
     assert panel.isolation.startswith("local, not isolated")
-    assert panel.mounts == [[notes.id, "team-notes", MOUNT, "read_write", 0, 0, 0, 0, []]]
-    assert (panel.cells, panel.changes, panel.conflicts) == ([], [], [])
+    (mount,) = panel.mounts
+    assert mount[:4] == ["team-notes", MOUNT, "read-write · in sync", notes.id]
+    assert [button[1] for button in panel.buttons] == ["Sync now", "Stop", "⟳"]
+    assert (panel.cells, panel.changes, panel.conflicts, panel.held) == ([], [], [], [])
 
 
 def test_a_cell_is_a_row_with_its_files_and_their_lines(box: mk.Sandbox, panel: SandboxPanel) -> None:
     box.run(f"open('{MOUNT}/a.md', 'a').write('three\\n'); open('{MOUNT}/c.md', 'w').write('c\\n')")
     settled(panel)
     (entry,) = panel.cells
-    assert entry[:6] == ["cell-1", "cell 1", entry[2], "ok", "done", None]
-    assert entry[2].startswith("open(")
-    rows = [(row[1], row[3], row[5], row[7], row[8]) for row in panel.changes]
-    assert rows == [("modified", "/a.md", 2, 1, 0), ("created", "/c.md", 1, 1, 0)]
+    assert entry[:2] == ["cell-1", "cell 1"]
+    assert entry[2].startswith("done · ")
+    assert entry[4].startswith("open(")
+    rows = [(row[2], row[3], row[5]) for row in panel.changes]
+    assert rows == [("~ modified", "/a.md", "+1 · @2 · 14 B"), ("+ created", "/c.md", "+1 · @1 · 2 B")]
 
 
 def test_while_a_cell_runs_the_panel_says_so(box: mk.Sandbox, panel: SandboxPanel) -> None:
     seen: list[tuple[str, str]] = []
-    box.subscribe(lambda event: seen.append((panel.status, panel.cells[0][3])))
+    box.subscribe(lambda event: seen.append((panel.status, panel.cells[0][2][:7])))
     box.run("1")
-    assert seen == [("busy", "running"), ("running", "ok")]
+    assert seen == [("busy", "running"), ("running", "done · ")]
 
 
 def test_what_a_script_ended_with_and_what_an_error_said_are_there(box: mk.Sandbox, panel: SandboxPanel) -> None:
     box.bash("exit 3")
     box.run("1 / 0")
     newest, oldest = settled(panel).cells
-    assert (newest[4], newest[8]) == ("error", ["ZeroDivisionError: division by zero"])
-    assert (oldest[4], oldest[5]) == ("error", 3)
+    assert (newest[2][:5], newest[6]) == ("error", ["ZeroDivisionError: division by zero"])
+    assert oldest[2].startswith("error · exit status 3 · ")
+    assert (newest[3], oldest[3]) == ("mk-bad", "mk-bad")
 
 
 def test_another_panel_of_the_same_sandbox_shows_earlier_cells(box: mk.Sandbox, panel: SandboxPanel) -> None:
@@ -124,15 +133,15 @@ def test_what_the_stores_will_bring_is_counted_when_one_looks(
 ) -> None:
     notes.write("/b.md", "changed\n")
     panel.refresh()
-    assert panel.mounts[0][4:6] == [0, 1]
+    assert panel.mounts[0][2] == "read-write · 1 to bring"
     assert panel.sync()["said"] == "1 file brought up to team-notes (/b.md)"
-    assert settled(panel).mounts[0][4:6] == [0, 0]
-    assert panel.cells[0][1:5] == ["sync", "", "synced", "between cells"]
+    assert settled(panel).mounts[0][2] == "read-write · in sync"
+    assert panel.cells[0][1:3] == ["sync", "between cells"]
 
 
 def test_characters_that_cannot_be_seen_are_marks(box: mk.Sandbox, panel: SandboxPanel) -> None:
     box.run("x = 'a\u202eb'")
-    assert settled(panel).cells[0][2] == "x = 'a⟨U+202E⟩b'"
+    assert settled(panel).cells[0][4] == "x = 'a⟨U+202E⟩b'"
 
 
 def test_at_most_200_changes_and_64_kilobytes_are_in_the_state(box: mk.Sandbox, panel: SandboxPanel) -> None:
@@ -141,7 +150,8 @@ def test_at_most_200_changes_and_64_kilobytes_are_in_the_state(box: mk.Sandbox, 
     settled(panel)
     assert len(panel.changes) <= 200
     assert panel.changes[0][3].endswith("/2-1")  # the newest are there
-    assert sum(entry[9] for entry in panel.cells) == 450 - len(panel.changes)
+    left = 150 - sum(row[0] == "cell-3" for row in panel.changes)
+    assert [entry[6] for entry in panel.cells] == [[f"{n} more files, not shown here"] for n in (left, 150, 150)]
     assert len(json.dumps(state_of(panel))) < 64_000
     box.bash(f"rm -r {MOUNT}/d*")
     assert len(json.dumps(state_of(settled(panel)))) < 64_000
@@ -154,13 +164,14 @@ def test_a_text_that_was_put_aside_is_there_with_both_texts(
     panel: SandboxPanel, conflict: str, notes: mk.Store
 ) -> None:
     (row,) = settled(panel).conflicts
-    assert row[:5] == [conflict, "team-notes", "/a.md", "modified", len("mine\n")]
-    assert panel.mounts[0][6] == 1
-    assert ("not saved", "/a.md") in files(panel)
-    aside = panel.aside(id=conflict)
-    assert aside["old"] == notes.version("/a.md", "head").id
-    view = panel.diff(old=aside["old"], new=aside["new"], ignore_whitespace=False, start=0)
+    assert row[:2] == [conflict, "team-notes:/a.md"]
+    assert row[2].startswith("modified · 5 B · put aside 2")
+    assert row[4] == ["mine", "both", "theirs"]
+    assert panel.mounts[0][2] == "read-write · 1 put aside"
+    assert ("✗ not saved", "/a.md") in files(panel)
+    view = compared(panel, conflict)
     assert [row[0] for row in view["rows"]] == ["-", "+"]
+    assert view["names"] == ["@2 in the store", "yours, put aside"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +187,8 @@ def test_it_is_settled_in_one_of_three_ways(
 ) -> None:
     told: list[Any] = []
     panel.on_event(lambda name, facts: told.append((name, facts.get("how"))))
-    panel.resolve(id=conflict, how=how, seen=panel.aside(id=conflict)["old"])
+    compared(panel, conflict)
+    panel.resolve(id=conflict, how=how)
     assert {memory.path: notes.read(memory.path) for memory in notes.ls()} == texts | {"/b.md": "b\n"}
     assert settled(panel).conflicts == []
     assert ("resolved", how) in told
@@ -185,19 +197,20 @@ def test_it_is_settled_in_one_of_three_ways(
 def test_mine_over_a_text_that_the_person_has_not_seen_is_refused(
     panel: SandboxPanel, conflict: str, notes: mk.Store
 ) -> None:
-    seen = panel.aside(id=conflict)["old"]
+    compared(panel, conflict)
     notes.write("/a.md", "theirs again\n")
     with pytest.raises(errors.ConflictError, match="was changed in the store meanwhile"):
-        panel.resolve(id=conflict, how="mine", seen=seen)
+        panel.resolve(id=conflict, how="mine")
     assert notes.read("/a.md") == "theirs again\n"
-    panel.resolve(id=conflict, how="mine", seen=panel.aside(id=conflict)["old"])
+    compared(panel, conflict)
+    panel.resolve(id=conflict, how="mine")
     assert notes.read("/a.md") == "mine\n"
 
 
 def test_what_somebody_else_has_settled_is_said(panel: SandboxPanel, box: mk.Sandbox, conflict: str) -> None:
     box.resolve("/a.md", "theirs")
     with pytest.raises(errors.NotFoundError, match="settled already"):
-        panel.resolve(id=conflict, how="mine", seen=None)
+        panel.resolve(id=conflict, how="mine")
     assert settled(panel).conflicts == []
 
 
@@ -205,7 +218,7 @@ def test_texts_can_be_settled_when_the_sandbox_has_ended(
     panel: SandboxPanel, box: mk.Sandbox, conflict: str, notes: mk.Store
 ) -> None:
     box.stop()
-    panel.resolve(id=conflict, how="both", seen=None)
+    panel.resolve(id=conflict, how="both")
     assert notes.read("/a.conflict.md") == "mine\n"
 
 
@@ -226,10 +239,15 @@ def test_deletions_that_were_held_back_are_made_after_all(
     panel: SandboxPanel, box: mk.Sandbox, notes: mk.Store
 ) -> None:
     box.bash(f"rm {MOUNT}/*")
-    assert settled(panel).mounts[0][7:] == [2, ["/a.md", "/b.md"]]
+    why = "A cell left no file at all there, so nothing was deleted."
+    assert settled(panel).held[0][:2] == [
+        f"2 deletions held back in team-notes (/a.md, /b.md). {why}",
+        "delete_held_back",
+    ]
+    assert panel.mounts[0][2] == "read-write · 2 held back"
     panel.delete_held_back()
     assert notes.ls() == []
-    assert settled(panel).mounts[0][7:] == [0, []]
+    assert settled(panel).held == []
 
 
 def test_a_reset_puts_aside_what_was_not_saved(
@@ -237,11 +255,11 @@ def test_a_reset_puts_aside_what_was_not_saved(
 ) -> None:
     box.bash(f"(sleep 0.3; echo later > {MOUNT}/a.md) >/dev/null 2>&1 &")
     deadline = threading.Event()
-    while not panel.mounts[0][4]:
+    while "to save" not in panel.mounts[0][2]:
         deadline.wait(0.05)
         panel.refresh()
     panel.reset(store=notes.id)
-    assert [row[2] for row in settled(panel).conflicts] == ["/a.md"]
+    assert [row[1] for row in settled(panel).conflicts] == ["team-notes:/a.md"]
     assert notes.read("/a.md") == "one\ntwo\n"
 
 
@@ -268,10 +286,10 @@ def test_interrupt_ends_the_cell_and_stop_saves_all(panel: SandboxPanel, box: mk
 
     result = box.run(code, on_output=press)
     assert result.status == "interrupted"
-    assert settled(panel).cells[0][4] == "interrupted"
+    assert settled(panel).cells[0][2].startswith("interrupted")
     panel.stop()
     assert settled(panel).status == "stopped"
-    assert panel.sentence.startswith("since 2")
+    assert panel.sentence.startswith("stopped: since 2")
     assert notes.read("/draft.md") == "draft\n"
     assert panel.cells[0][1] == "the sandbox was stopped"
 
@@ -281,10 +299,27 @@ def test_a_kernel_that_died_and_a_new_one_are_said_in_a_line(panel: SandboxPanel
     assert settled(panel).status == "dead"
     assert "the next cell starts a new kernel" in panel.sentence
     box.restart()
-    assert settled(panel).sentence == "a new kernel: what the variables of the old one held is gone"
+    assert settled(panel).sentence == "running: a new kernel: what the variables of the old one held is gone"
 
 
 # -- its life ------------------------------------------------------------------------------------
+
+
+def test_the_copy_of_a_cell_that_has_just_ended_says_so(panel: SandboxPanel, box: mk.Sandbox) -> None:
+    class Copy:
+        def update(self, bundle: dict[str, str], raw: bool) -> None:
+            copies.append(bundle["text/plain"])
+
+    copies: list[str] = []
+    panel.static_copy = Copy()
+    box.run("1")
+    assert "cell 1 · done" in copies[-1]
+
+
+def test_a_panel_for_reading_has_no_buttons(box: mk.Sandbox, conflict: str) -> None:
+    panel = SandboxPanel(box.panel(), readonly=True)
+    assert (panel.buttons, panel.mounts[0][4], panel.conflicts[0][4]) == ([], None, [])
+    panel.close()
 
 
 def test_a_closed_panel_hears_of_nothing_and_an_opened_one_again(panel: SandboxPanel, box: mk.Sandbox) -> None:

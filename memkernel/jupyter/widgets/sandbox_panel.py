@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from traitlets import Any as AnyTrait
-from traitlets import Int, Unicode
+from traitlets import Unicode
 
 from memkernel.errors import ConflictError, MemkernelError, NotFoundError, SandboxError, SyncConflictError
 from memkernel.handle.rejected import settle
 from memkernel.jupyter.reports import lines_of
 from memkernel.jupyter.widgets.comparing import Comparing, Text
 from memkernel.jupyter.widgets.rows import iso
-from memkernel.jupyter.widgets.sandbox_rows import conflict_rows, mount_row, told_rows
-from memkernel.jupyter.widgets.widget import request, slow_request
+from memkernel.jupyter.widgets.sandbox_rows import BUTTONS, CHOICES, conflict_rows, held_row, mount_row, told_rows
+from memkernel.jupyter.widgets.widget import slow_request
 from memkernel.models import MemoryVersion, SyncReport
-from memkernel.render import PanelSheet, one_line, panel_html, panel_text, report_line
+from memkernel.render import PanelSheet, counted, one_line, panel_html, panel_text, report_line
 from memkernel.runtime import CellEnded, SandboxEvent, Synced
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from memkernel.handle.store import Store
     from memkernel.jupyter.preferences import Preferences
 
-_REJECTED: Final = "rejected:"
 _COUNTED: Final = 200
 _OVER: Final = ("stopped", "lost")
 _NOTHING: Final = "nothing to save, nothing to bring"
@@ -49,12 +48,14 @@ class SandboxPanel(Comparing):
         image: which image it is made of.
         limits: [name, value] of what it may use.
         isolation: one line on what keeps its code in.
+        buttons: what can be done with the sandbox now.
         mounts: a row a store.
+        held: deletions that were held back, a sentence and a button each.
         cells: the newest cells, and what happened between them, newest first.
         changes: what became of their files; 200 at most.
-        left_out: how many earlier cells are not in `cells`.
         conflicts: what was put aside, newest first.
-        put_aside: how many there are of those.
+        choices: the ways to settle that.
+        titles: of `conflicts` and of `cells`.
     """
 
     sandbox_id = Unicode().tag(sync=True)
@@ -67,9 +68,11 @@ class SandboxPanel(Comparing):
     mounts: Any = AnyTrait(()).tag(sync=True)
     cells: Any = AnyTrait(()).tag(sync=True)
     changes: Any = AnyTrait(()).tag(sync=True)
-    left_out = Int(0).tag(sync=True)
     conflicts: Any = AnyTrait(()).tag(sync=True)
-    put_aside = Int(0).tag(sync=True)
+    buttons: Any = AnyTrait(()).tag(sync=True)
+    held: Any = AnyTrait(()).tag(sync=True)
+    choices: Any = AnyTrait(CHOICES).tag(sync=True)
+    titles: Any = AnyTrait(("", "")).tag(sync=True)
 
     def __init__(self, panel: Panel, **traits: Any) -> None:
         self.panel = panel
@@ -79,6 +82,7 @@ class SandboxPanel(Comparing):
         self._looks_again = self._is_over = False
         self._looker: threading.Thread | None = None
         self._counts: dict[str, tuple[int, int]] = {}
+        self._seen: dict[str, str] = {}
         self._states: dict[str, MountState] = {}
         self._rejected: list[RejectedChange] = []
         box = panel.box
@@ -126,7 +130,8 @@ class SandboxPanel(Comparing):
 
     def _on_event(self, event: SandboxEvent) -> None:
         """In the cell's own thread, while the sandbox is at work: what has to be asked for is asked elsewhere."""
-        self._paint()
+        # At a cell's end its copy is true at once: the kernel may end, or the notebook be saved, within the second.
+        self._paint(at_once=isinstance(event, CellEnded))
         if isinstance(event, CellEnded | Synced) and event.report is not None:
             self.happened("synced", report=event.report)
         if self.status in _OVER and not self._is_over:
@@ -188,21 +193,31 @@ class SandboxPanel(Comparing):
     def _database(self) -> Any:
         return self.panel.box.stores[0].store.connection.database
 
-    def _paint(self) -> None:
+    def _paint(self, *, at_once: bool = False) -> None:
         """Bring the state up to what is known."""
         with self._painting:
-            box, status = self.panel.box, self.panel.status
-            aside = [change.store for change in self._rejected]
-            self.mounts = [
-                mount_row(one, folder, self._states.get(one.store.id), aside.count(one.store.slug))
-                for one, folder in zip(box.stores, self._folders, strict=True)
-            ]
-            told = told_rows(self.panel.entries, self._counts)
-            self.cells, self.changes, self.left_out = told.entries, told.changes, told.left_out
-            self.conflicts, self.put_aside = conflict_rows(self._rejected), len(self._rejected)
-            self.status, self.sentence = status.state, one_line(status.detail)
-            self.as_of = iso(datetime.now(UTC))
-        self.refresh_static()
+            self._set_state()
+        self.refresh_static(at_once=at_once)
+
+    def _set_state(self) -> None:
+        box, status, may = self.panel.box, self.panel.status, not self.readonly
+        may_sync = may and status.state in ("running", "dead")
+        aside = [change.store for change in self._rejected]
+        self.mounts = [
+            mount_row(one, folder, self._states.get(one.store.id), aside.count(one.store.slug), may_reset=may_sync)
+            for one, folder in zip(box.stores, self._folders, strict=True)
+        ]
+        self.held = [held_row(state, may_delete=may_sync) for state in self._states.values() if state.held_back]
+        told = told_rows(self.panel.entries, self._counts, named=len(box.stores) > 1)
+        self.cells, self.changes = told.entries, told.changes
+        self.conflicts = conflict_rows(self._rejected, may_settle=may)
+        self.titles = [
+            f"Put aside ({len(aside):,})" + _left(len(aside) - len(self.conflicts)),
+            f"Cells, newest first; times are UTC{_left(told.left_out)}" if told.entries else "No cell has run yet",
+        ]
+        self.buttons = BUTTONS.get(status.state, []) if may else []
+        self.status, self.sentence = status.state, one_line(str(status))
+        self.as_of = iso(datetime.now(UTC))
 
     @property
     def _folders(self) -> list[str]:
@@ -243,29 +258,15 @@ class SandboxPanel(Comparing):
         self.panel.box.interrupt()
         return {}
 
-    @request
-    def aside(self, *, id: str) -> dict[str, Any]:
-        """The texts to compare for what was put aside, and what they are called."""
-        change = self._change(id)
-        head = change.head()
-        return {
-            "old": head.id if head else "",
-            "new": f"{_REJECTED}{change.id}",
-            "names": [f"@{head.ordinal} in the store" if head else "nothing in the store", _named(change)],
-        }
-
     @slow_request
-    def resolve(self, *, id: str, how: Literal["mine", "both", "theirs"], seen: str | None) -> dict[str, Any]:
+    def resolve(self, *, id: str, how: Literal["mine", "both", "theirs"]) -> dict[str, Any]:
         """Settle what was put aside.
 
-        Args:
-            id: which change.
-            how: `mine`, `both` or `theirs`.
-            seen: the version that the person has seen it compared with ("" for none); null: they have not looked.
+        Raises:
+            ConflictError: `mine`, and the store has another text than the one that the person has compared it with.
         """
         change = self._change(id)
-        head = change.head()
-        if how == "mine" and seen is not None and seen != (head.id if head else ""):
+        if how == "mine" and self._seen.get(id, head := _id_of(change.head())) != head:
             raise ConflictError(
                 f"{change.path} was changed in the store meanwhile", hint="Look at the difference again."
             )
@@ -306,15 +307,28 @@ class SandboxPanel(Comparing):
         return (known or [store for store in stores if _has(store, version)] or stores)[0]
 
     def own_text(self, text_id: str) -> Text | None:
-        """The text of what was put aside; a deletion's is empty."""
-        if not text_id.startswith(_REJECTED):
-            return None
-        change = self._change(text_id.removeprefix(_REJECTED))
-        return Text(change.text, name=_named(change))
+        """`rejected:ID`: what was put aside, of a deletion nothing; `head:ID`: what the store has there now."""
+        kind, _, name = text_id.partition(":")
+        if kind == "rejected":
+            change = self._change(name)
+            return Text(change.text, name="deleted in the sandbox" if change.content is None else "yours, put aside")
+        if kind == "head":
+            head = self._change(name).head()
+            self._seen[name] = _id_of(head)
+            return Text("", name="nothing in the store") if head is None else _text_of(head)
+        return None
 
 
-def _named(change: RejectedChange) -> str:
-    return "deleted in the sandbox" if change.content is None else "yours, put aside"
+def _text_of(head: MemoryVersion) -> Text:
+    return Text(head.content, name=f"@{head.ordinal} in the store")
+
+
+def _id_of(version: MemoryVersion | None) -> str:
+    return version.id if version else ""
+
+
+def _left(count: int) -> str:
+    return f"; {counted(count, 'earlier one')} not shown here" if count else ""
 
 
 def _settled(change: RejectedChange, how: str, written: str | None) -> str:

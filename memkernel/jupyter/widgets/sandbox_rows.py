@@ -1,23 +1,33 @@
-"""What a panel of a sandbox tells the page, as arrays; the page's sandbox/rows.js gives the names back.
+"""What a panel of a sandbox tells the page, in words: the page (frontend/src/sandbox/view.js) only draws them.
 
-    mount     [store_id, slug, folder, access, to_save, to_bring, put_aside, held_back, first paths held back]
-    entry     [key, title, code, status, words, exit_code, how long it took, at, notes, files that are left out]
-    change    [key of its entry, outcome, folder, path, version_id, ordinal, size, added, removed, reason]
-    conflict  [id, slug, path, operation, size, at, reason]
-
-`to_save` and `to_bring` are null where they are not known: while a cell runs.
+mount     [slug, folder, access and state, store_id, the button to reset it]
+cell      [key, title, how it ended, class, code, time, notes]
+change    [key of its cell, class, outcome, path, version_id, what it changed or why it was not saved]
+conflict  [id, path, what and when, reason, the ways to settle it]
+button    [request, label, title, the question that comes first]
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from memkernel.jupyter.widgets.rows import Marked, iso, marked
+from memkernel.handle.panel import access_words, state_words
+from memkernel.jupyter.widgets.rows import Marked, marked
 from memkernel.models import StoreReport
-from memkernel.render import LineCounts, duration_text, one_line
+from memkernel.render import (
+    LineCounts,
+    counted,
+    duration_text,
+    line_facts,
+    moment_text,
+    one_line,
+    outcome_text,
+    size_text,
+)
 
 if TYPE_CHECKING:
     from memkernel.handle.mounts import Attached, MountState
@@ -37,41 +47,78 @@ _WORDS: Final = 200
 _NAMED: Final = 3
 
 
+SYNC: Final = ["sync", "Sync now", "Save what was changed here, bring what was changed in the stores", ""]
+INTERRUPT: Final = ["interrupt", "Interrupt", "Interrupt the cell that runs", ""]
+STOP: Final = [
+    *("stop", "Stop", "Save all and end the sandbox"),
+    "Stop the sandbox? Everything is saved first; what its variables hold is gone then.",
+]
+LOOK: Final = ["refresh", "⟳", "Look anew at the stores", ""]
+DELETE: Final = ["delete_held_back", "Delete them after all", "Carry out the deletions that were held back", ""]
+BUTTONS: Final[dict[str, list[Row]]] = {
+    "running": [SYNC, STOP, LOOK],
+    "dead": [SYNC, STOP, LOOK],
+    "busy": [INTERRUPT, STOP],
+    "lost": [STOP],
+}
+CHOICES: Final[dict[str, Row]] = {
+    "mine": ["resolve", "Mine", "Make the store's as it was put aside", ""],
+    "both": ["resolve", "Both", "Save it beside the store's, under another name", ""],
+    "theirs": [
+        *("resolve", "Discard", "Keep the store's and forget what was put aside"),
+        "Forget what was put aside? Nobody else has it.",
+    ],
+}
+_CLASSES: Final = {"created": "mk-made", "deleted": "mk-gone", "pulled": "mk-faint", "removed": "mk-faint"}
+_BAD: Final = frozenset({"refused", "not saved", "restored", "not synced"})
+_ENDED_WELL: Final = frozenset({"running", "ok", "synced", "restarted", "stopped"})
+
+
 class Told(NamedTuple):
-    """The newest entries, newest first, and their changes; `left_out` earlier entries are not among them."""
+    """The newest cells, newest first, and what became of their files; `left_out` earlier ones are not among them."""
 
     entries: list[Row]
     changes: list[Row]
     left_out: int
 
 
-def mount_row(attached: Attached, folder: str, state: MountState | None, put_aside: int) -> Row:
-    """A mounted store; without its state while that is not known."""
-    held = state.held_back if state else ()
-    return [
-        *(attached.store.id, attached.store.slug, folder, attached.access),
-        *((state.local, state.remote) if state else (None, None)),
-        put_aside,
-        len(held),
-        [one_line(path, _WORDS) for path in held[:_NAMED]],
-    ]
+def mount_row(attached: Attached, folder: str, state: MountState | None, put_aside: int, *, may_reset: bool) -> Row:
+    """A mounted store."""
+    slug = attached.store.slug
+    question = f"Make {folder} equal to its store? What is not saved there is put aside."
+    button = ["reset", "Reset…", f"Make {folder} equal to its store", question]
+    how = " · ".join((access_words(attached.access), state_words(state, put_aside)))
+    return [slug, folder, how, attached.store.id, button if may_reset else None]
 
 
-def conflict_rows(put_aside: Sequence[RejectedChange]) -> list[Row]:
+def held_row(state: MountState, *, may_delete: bool) -> Row:
+    """What the wipe guard has held back: a sentence, and the button."""
+    held = state.held_back
+    named = ", ".join([*(one_line(path, _WORDS) for path in held[:_NAMED]), *(["…"] if len(held) > _NAMED else [])])
+    said = f"{counted(len(held), 'deletion')} held back in {state.store.slug} ({named})."
+    why = "A cell left no file at all there, so nothing was deleted."
+    return [f"{said} {why}", *(DELETE if may_delete else [])]
+
+
+def conflict_rows(put_aside: Sequence[RejectedChange], *, may_settle: bool) -> list[Row]:
     """What was put aside, newest first, as much as there is room for."""
     newest = put_aside[-MOST_CONFLICTS:]
-    return _fitting((_conflict_row(change) for change in reversed(newest)), _CONFLICT_BYTES)
+    return _fitting((_conflict_row(change, may_settle) for change in reversed(newest)), _CONFLICT_BYTES)
 
 
-def told_rows(entries: Sequence[Entry], counts: LineCounts) -> Told:
-    """The newest of these entries (they come oldest first), as many as there is room for."""
+def told_rows(entries: Sequence[Entry], counts: LineCounts, *, named: bool) -> Told:
+    """The newest of these entries (they come oldest first), as many as there is room for.
+
+    `named` is whether paths are told with their store.
+    """
     newest = entries[::-1][:MOST_ENTRIES]
     rows = _fitting((_entry_row(entry) for entry in newest), _ENTRY_BYTES)
     told = newest[: len(rows)]
-    changes = (change for entry in told for change in _change_rows(entry, counts))
+    changes = (change for entry in told for change in _change_rows(entry, counts, named))
     shown = _fitting(islice(changes, MOST_CHANGES), _CHANGE_BYTES)
     for row, entry in zip(rows, told, strict=True):
-        row[-1] = _file_count(entry) - sum(change[0] == entry.key for change in shown)
+        left = sum(len(store.lines()) for store in _stores(entry)) - sum(change[0] == entry.key for change in shown)
+        row[-1] += [f"{counted(left, 'more file')}, not shown here"] if left else []
     return Told(rows, shown, len(entries) - len(rows))
 
 
@@ -86,22 +133,23 @@ def _fitting(rows: Iterable[Row], room: int) -> list[Row]:
     return kept
 
 
-def _conflict_row(change: RejectedChange) -> Row:
-    return [
-        *(change.id, change.store, _shown(change.path), change.operation),
-        None if change.content is None else len(change.content),
-        iso(change.at),
-        one_line(change.reason, _WORDS),
-    ]
+def _conflict_row(change: RejectedChange, may_settle: bool) -> Row:
+    size = [] if change.content is None else [size_text(len(change.content))]
+    facts = " · ".join([change.operation, *size, f"put aside {moment_text(change.at)} UTC"])
+    hows = [how for how in CHOICES if how != "both" or change.content is not None]
+    path = _shown(f"{change.store}:{change.path}")
+    return [change.id, path, facts, one_line(change.reason, _WORDS), hows if may_settle else []]
 
 
 def _entry_row(entry: Entry) -> Row:
+    exit_status = f"exit status {entry.exit_code}" if entry.exit_code else ""
+    took = "" if entry.duration_s is None else duration_text(entry.duration_s)
     return [
-        *(entry.key, entry.title, one_line(entry.code, _WORDS), entry.status, entry.words, entry.exit_code),
-        "" if entry.duration_s is None else duration_text(entry.duration_s),
-        iso(entry.at),
+        *(entry.key, entry.title, " · ".join(part for part in (entry.words, exit_status, took) if part)),
+        "mk-facts" if entry.status in _ENDED_WELL else "mk-bad",
+        one_line(entry.code, _WORDS),
+        f"{entry.at.astimezone(UTC):%H:%M:%S}",
         [one_line(note, 2 * _WORDS) for note in (*entry.notes, *_notes_of(entry))[:8]],
-        0,
     ]
 
 
@@ -109,20 +157,16 @@ def _notes_of(entry: Entry) -> list[str]:
     return [note for store in _stores(entry) for note in store.notes]
 
 
-def _change_rows(entry: Entry, counts: LineCounts) -> Iterator[Row]:
+def _change_rows(entry: Entry, counts: LineCounts, named: bool) -> Iterator[Row]:
     for store in _stores(entry):
         for line in store.lines():
-            version = line.version
+            kind = "mk-bad" if line.outcome in _BAD else _CLASSES.get(line.outcome, "mk-facts")
             yield [
-                *(entry.key, line.outcome, store.slug, _shown(line.path)),
-                *((version.id, version.ordinal, version.content_size_bytes) if version else (None, None, None)),
-                *(counts.get(version.id, (None, None)) if version else (None, None)),
-                one_line(line.reason, _WORDS),
+                *(entry.key, kind, outcome_text(line)),
+                _shown(f"{store.slug}:{line.path}" if named else line.path),
+                line.version.id if line.version else None,
+                one_line(line_facts(line, counts) or line.reason, _WORDS),
             ]
-
-
-def _file_count(entry: Entry) -> int:
-    return sum(len(store.lines()) for store in _stores(entry))
 
 
 def _stores(entry: Entry) -> Sequence[StoreReport]:

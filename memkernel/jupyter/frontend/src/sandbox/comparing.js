@@ -1,90 +1,53 @@
-import { h, plain, text } from "../dom.js";
+import { h } from "../dom.js";
 import { diffPanel } from "../diff/panel.js";
 
 /**
  * Differences that open and close under their own line. What is open stays so when the line is drawn anew.
  *
- * @returns {{part: (what: object) => {button: HTMLElement, place: HTMLElement},
- *   shown: (key: string) => object|undefined, again: (key: string) => Promise<void>,
- *   forget: (keys: Set<string>) => void}}
+ * @returns {{part: (pair: object, label: *, title: string) => Node[], again: (pair: object) => void,
+ *   keep: (keys: string[]) => void}} `part`: a button and the place below; an open one is known by its new text
  */
 export function comparisons(frame) {
-  const open = new Map(); // key -> {panel, pair}
+  const open = new Map();
 
-  /**
-   * A button that opens and closes one.
-   *
-   * @param {{key: string, label: *, title: string, load: () => object|Promise<object>}} what `load` gives the pair that
-   *   diffPanel wants
-   */
-  function part({ key, label, title, load, props = {} }) {
-    const place = h("div", { class: "mk-under" });
-    const button = h("button", { type: "button", title, "aria-expanded": "false", onclick: toggle, ...props }, label);
-    const now = open.get(key);
-    if (now) put(now);
+  function part(pair, label, title) {
+    const key = pair.new;
+    const place = h("div.mk-under");
+    const button = frame.button(label, title, toggle);
+    show();
 
-    function put({ panel }) {
-      place.append(panel.element);
-      button.setAttribute("aria-expanded", "true");
+    function show() {
+      const panel = open.get(key);
+      place.replaceChildren(...(panel ? [panel.element] : []));
+      button.setAttribute("aria-expanded", Boolean(panel));
     }
 
     function toggle() {
-      return open.has(key) ? close() : frame.attempt("Compare", show);
-    }
-
-    async function show() {
-      const pair = await load();
-      if (open.has(key)) return;
-      const made = { pair, load, panel: diffPanel(frame, { ...pair, onClose: close }) };
-      open.set(key, made);
-      put(made);
-    }
-
-    function close() {
-      open.get(key)?.panel.dispose();
-      open.delete(key);
-      button.setAttribute("aria-expanded", "false");
+      if (open.has(key)) drop(key);
+      else open.set(key, diffPanel(frame, { ...pair, onClose: toggle }));
+      show();
       button.focus();
     }
 
-    return { button, place };
+    return [button, place];
+  }
+
+  function drop(key) {
+    open.get(key).dispose();
+    open.delete(key);
   }
 
   return {
     part,
-    shown: (key) => open.get(key)?.pair,
     /** The store may have moved on: compare with what it holds now. */
-    async again(key) {
-      const now = open.get(key);
-      if (!now) return;
-      now.pair = await now.load();
-      await now.panel.show(now.pair);
+    again(pair) {
+      const panel = open.get(pair.new);
+      panel?.clear();
+      panel?.show(pair);
     },
     /** Close those that are gone. */
-    forget(keys) {
-      for (const [key, { panel }] of open) {
-        if (keys.has(key)) continue;
-        panel.dispose();
-        open.delete(key);
-      }
+    keep(keys) {
+      for (const key of [...open.keys()]) if (!keys.includes(key)) drop(key);
     },
   };
-}
-
-/** The way to what a version changed. */
-export function versionPart(compare, change, isNamed) {
-  const label = h("code", {}, isNamed ? `${change.slug}:` : "", ...text(change.path));
-  const before = change.outcome === "created" ? "nothing" : `@${change.ordinal - 1}`;
-  return compare.part({
-    key: change.version,
-    label,
-    title: `Show what @${change.ordinal} changed`,
-    props: { class: "mk-button mk-quiet mk-path" },
-    load: () => ({
-      old: "prev",
-      new: change.version,
-      title: plain(change.path),
-      names: [before, `@${change.ordinal}`],
-    }),
-  });
 }
