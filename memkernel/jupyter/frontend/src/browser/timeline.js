@@ -82,7 +82,7 @@ export function timelinePane(desk) {
     const did = redactedAt ? "redacted" : operation;
     const lines = changes.get(id);
     return h(
-      "div.mk-row.mk-version",
+      "div.mk-entry.mk-version",
       {
         role: "option",
         title: `${versionLine(version)} UTC, ${ago(at)}`,

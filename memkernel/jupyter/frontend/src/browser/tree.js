@@ -84,7 +84,7 @@ function treeRow({ node, level, place, siblings }, open, selected) {
   const { key, name, memory, count } = node;
   const isOpen = memory ? null : String(open.has(key));
   const row = h(
-    "div.mk-row",
+    "div.mk-entry",
     {
       role: "treeitem",
       title: memory ? `${plain(memory.path)}, ${moment(memory.updatedAt)} UTC, ${ago(memory.updatedAt)}` : key,

@@ -102,7 +102,7 @@ export function storeDiff(frame) {
 
   function rowOf({ id, sign, kind, path, lines, note, by, at }, index) {
     return h(
-      "div.mk-row.mk-version",
+      "div.mk-entry.mk-version",
       {
         ...{ role: "option", title: `${plain(path)}, ${kind} ${ago(at)}` },
         ...{ "aria-setsize": frame.get("view").matching, "aria-posinset": index + 1 },
