@@ -2,7 +2,7 @@ import { h, plain, replace, text } from "../dom.js";
 import * as records from "../records.js";
 
 const TAGS = "p h4 h5 h6 ul ol li blockquote pre code em strong s u hr br table thead tbody tr th td".split(" ");
-const VIEWS = { preview: "Preview", source: "Source", edit: "Edit" };
+const VIEWS = ["Preview", "Source", "Edit"];
 
 /** One memory, or one version of it: its text, rendered or as it is, and what can be done with it. */
 export function contentPane(desk, questions, editor) {
@@ -10,7 +10,10 @@ export function contentPane(desk, questions, editor) {
   const path = h("span.mk-title");
   const facts = h("div.mk-bar");
   const body = h("div.mk-text", { tabindex: "0", role: "region", "aria-label": "Content" });
-  const views = Object.entries(VIEWS).map(([name, label]) => frame.button(label, label, () => setView(name)));
+  const views = VIEWS.map((label) => {
+    const name = label.toLowerCase();
+    return frame.button(label, label, () => setView(name), { name });
+  });
   const actions = [frame.button("Rename…", "Rename", rename), frame.button("Delete…", "Delete", () => remove())];
   const head = h("div.mk-bar", path, h("span.mk-gap"), views, actions);
   const parts = [head, questions.element, facts, body, editor.element];
@@ -23,24 +26,20 @@ export function contentPane(desk, questions, editor) {
   }
 
   /** @param {object|null} content an answer of `read`, or nothing */
-  function put(content, line) {
+  function put(content) {
     shown = content && { ...content, version: records.version(content.version) };
-    if (line) frame.set("view", "source");
     paint();
     body.scrollTop = 0;
-    if (line) scrollToLine(body, line);
   }
 
   function paint() {
     const editing = editor.title();
     const view = editing ? "edit" : frame.get("view");
     const may = Boolean(shown?.live && shown.head) && !frame.get("readonly");
-    const none = !shown || shown.text === null;
-    const hide = [none, none, !may];
-    views.forEach((each, index) => {
-      each.hidden = hide[index];
-      each.setAttribute("aria-pressed", String(Object.keys(VIEWS)[index] === view));
-    });
+    for (const each of views) {
+      each.hidden = each.name === "edit" ? !may : !shown || shown.text === null;
+      each.setAttribute("aria-pressed", String(each.name === view));
+    }
     for (const each of actions) each.hidden = !may || editing;
     facts.hidden = editing || !shown;
     head.hidden = !editing && !shown;
@@ -95,19 +94,4 @@ function tagOf(words) {
 /** A node of rendered Markdown: `[tag, children]`, or `["", text]`. */
 function drawn([tag, children]) {
   return tag ? [h(TAGS.includes(tag) ? tag : "span", {}, children.flatMap(drawn))] : text(children);
-}
-
-/** Bring a line of a text to the top; the text is one node, or a few with marks between. */
-function scrollToLine(body, line) {
-  let left = line - 1;
-  for (const node of body.childNodes) {
-    for (let at = node.textContent.indexOf("\n"); at >= 0; at = node.textContent.indexOf("\n", at + 1)) {
-      left -= 1;
-      if (left) continue;
-      const range = document.createRange();
-      range.setStart(node, at + 1);
-      body.scrollTop += range.getBoundingClientRect().top - body.getBoundingClientRect().top - 24;
-      return;
-    }
-  }
 }

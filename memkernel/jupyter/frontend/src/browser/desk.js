@@ -25,12 +25,12 @@ export function deskOf(frame) {
   }
 
   /** Show a memory, or one version of it; whoever edits is asked first. */
-  function show(next, line) {
+  function show(next) {
     clearTimeout(settling);
-    return view.edit.leave(() => read(next, line));
+    return view.edit.leave(() => read(next));
   }
 
-  async function read(next, line) {
+  async function read(next) {
     const mine = (turn += 1);
     now = next;
     telling = true;
@@ -43,11 +43,11 @@ export function deskOf(frame) {
     const content = reading ? await ask("Open", "read", { path: now.key, version: now.version }) : null;
     if (mine !== turn || content === undefined) return;
     reading = false;
-    put(content, line);
+    put(content);
   }
 
-  function put(content, line) {
-    view.content.put(content, line);
+  function put(content) {
+    view.content.put(content);
     paintLists();
     frame.ready(content ? `${now.key}@${content.version[1]}` : "store");
   }
@@ -57,9 +57,9 @@ export function deskOf(frame) {
     view.timeline.paint();
   }
 
-  async function open(key, how, line) {
+  async function open(key, how) {
     frame.set("tab", "content");
-    const opened = show({ key, version: "" }, line);
+    const opened = show({ key, version: "" });
     view.tree.reveal(key);
     await opened;
     if (how === "key") view.content.focus();

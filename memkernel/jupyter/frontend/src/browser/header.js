@@ -10,7 +10,6 @@ export function header(desk) {
     value: frame.get("query"),
     "aria-label": "Filter paths, or search",
     placeholder: "Filter paths, or /text to search contents",
-    title: "Filters paths as you type (/). Ctrl+Enter, or Enter after a slash, searches the contents",
     oninput: () => desk.filter(),
     onkeydown,
   });

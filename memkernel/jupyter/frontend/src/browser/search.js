@@ -1,4 +1,4 @@
-import { h, plain, replace, text } from "../dom.js";
+import { h, replace, text } from "../dom.js";
 import { counted } from "../format.js";
 
 /**
@@ -7,7 +7,7 @@ import { counted } from "../format.js";
  * @returns {{element: HTMLElement, run: (words: string) => Promise<void>, hide: () => void}}
  */
 export function searchPane(desk, tree) {
-  const element = h("div.mk-window", { role: "region", "aria-label": "Found", hidden: true, onkeydown });
+  const element = h("div.mk-window", { role: "region", "aria-label": "Found", hidden: true });
 
   async function run(words) {
     const found = await desk.frame.attempt("Search", () => desk.frame.call("search", { text: words }));
@@ -27,21 +27,13 @@ export function searchPane(desk, tree) {
 
   function drawn([path, , count, snippets, key = path]) {
     const lines = snippets.filter(([number]) => number > 0);
-    const open = () => desk.open(key, "click", lines[0]?.[0]);
     return h(
       "button.mk-hit",
-      { title: `Open ${plain(path)}`, onclick: open },
+      { onclick: () => desk.open(key, "click") },
       h("b.mk-name", ...text(path)),
       h("span.mk-end", counted(count, "place")),
       lines.map(([number, spans]) => h("span.mk-snippet", `${number}  `, ...spans.flatMap(span))),
     );
-  }
-
-  function onkeydown(event) {
-    const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    event.target[step]?.focus();
   }
 
   return { element, run, hide: () => show(false) };

@@ -35,7 +35,7 @@ export function storeView(outer) {
 
 function tabs(frame) {
   const names = ["memories", "content", "history"];
-  const buttons = names.map((name) => frame.button(name, `Show ${name}`, () => frame.set("tab", name)));
+  const buttons = names.map((name) => frame.button(name, name, () => frame.set("tab", name)));
   const paint = () => {
     const tab = (frame.root.dataset.tab = frame.get("tab") || names[0]);
     buttons.forEach((each, index) => each.setAttribute("aria-pressed", String(names[index] === tab)));

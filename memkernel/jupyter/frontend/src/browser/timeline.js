@@ -34,8 +34,8 @@ export function timelinePane(desk) {
       h("span.mk-title", "History"),
       count,
       h("span.mk-gap"),
-      frame.button("Base", "Mark the version as the base, or unmark it (c)", () => desk.markBase(list.active())),
-      frame.button("Compare", "With the base, or else the version before (d)", () => desk.compareWith(list.active())),
+      frame.button("Base", "Mark or unmark it as the base (c)", () => desk.markBase(list.active())),
+      frame.button("Compare", "With the base, or the version before (d)", () => desk.compareWith(list.active())),
     ),
     list.element,
   );

@@ -1,5 +1,5 @@
 import { h, plain, replace, text } from "../dom.js";
-import { ago, moment, number, size } from "../format.js";
+import { moment, number, size } from "../format.js";
 import { above, filtered, rowsOf, treeOf } from "./paths.js";
 import { windowed } from "./windowed.js";
 
@@ -87,7 +87,7 @@ function treeRow({ node, level, place, siblings }, open, selected) {
     "div.mk-entry",
     {
       role: "treeitem",
-      title: memory ? `${plain(memory.path)}, ${moment(memory.updatedAt)} UTC, ${ago(memory.updatedAt)}` : key,
+      title: memory ? `${plain(memory.path)}, ${moment(memory.updatedAt)}` : key,
       "aria-level": level,
       "aria-setsize": siblings,
       "aria-posinset": place,
