@@ -11,7 +11,6 @@ import pytest
 from traitlets import TraitError
 
 import memkernel as mk
-from memkernel import errors
 from memkernel.handle.diff import Diff
 from memkernel.jupyter.preferences import Preferences
 from memkernel.jupyter.widgets.version_diff import VersionDiff
@@ -33,8 +32,10 @@ def open_(store: mk.Store) -> Iterator[Open]:
     opened: list[VersionDiff] = []
 
     def open_(path: str = "/a.md", *versions: Any, preferences: Preferences | None = None) -> VersionDiff:
-        opened.append(VersionDiff.of(store.diff(path, *versions), preferences or Preferences()))
-        return opened[-1]
+        widget = VersionDiff.of(store.diff(path, *versions), preferences or Preferences())
+        assert widget is not None
+        opened.append(widget)
+        return widget
 
     yield open_
     for widget in opened:
@@ -179,13 +180,10 @@ def test_a_deleted_memory_tells_who_deleted_it(store: mk.Store, open_: Open) -> 
     assert widget.view["notes"][0].startswith(f"@2: deleted by {store.connection.actor}")
 
 
-def test_a_diff_without_a_store_can_only_be_looked_at(store: mk.Store) -> None:
-    write(store, "one\n", "two\n", "three\n")
-    widget = VersionDiff.of(Diff.of("/a.md", store.version("/a.md", 1), store.version("/a.md", 3)), Preferences())
-    assert widget.readonly
-    assert widget.view["rows"] == [["-", 1, "one"], ["+", 1, "three"]]
-    assert (widget.total, [row[1] for row in widget.versions]) == (3, [3, 1])
-    widget.close()
+def test_a_diff_of_two_records_alone_has_no_widget(store: mk.Store) -> None:
+    first, second = (store.version(None, version) for version in write(store, "one\n", "two\n"))
+    assert VersionDiff.of(Diff.of("/a.md", first, second), Preferences()) is None
+    assert VersionDiff.of(Diff.of("/a.md", first, None, store), Preferences()) is None
 
 
 # -- limits --------------------------------------------------------------------------------------
@@ -512,7 +510,7 @@ def test_a_redaction_clears_the_view_its_copy_and_what_was_remembered(
 
 def remembered(widget: Any) -> str:
     """The texts that it keeps in the kernel."""
-    return repr(widget._differences.__dict__) + repr(widget._given) + repr(widget._shown)
+    return repr(widget._differences.__dict__) + repr(widget._shown)
 
 
 class Copy:
@@ -572,6 +570,12 @@ def test_a_diff_in_a_kernel_is_a_widget_and_its_copy(kernel: Kernel) -> None:
     assert kernel.run("[x]").text == "[<memkernel.Diff /a.md @1 → @2 +1 −1>]"
 
 
+def test_a_diff_that_cannot_be_stepped_through_is_text_and_html(kernel: Kernel) -> None:
+    kernel.run("%%memory put /a.md\none\n")
+    reply = kernel.run("x = %memory diff /a.md\nimport memkernel as mk\nmk.Diff.of('/a.md', x.old, x.new)")
+    assert [sorted(output) for output in reply.outputs] == [["text/html", "text/plain"]]
+
+
 def test_fault_45_static_output_has_no_widget(kernel: Kernel) -> None:
     """Fault 45."""
     kernel.run("%%memory put /a.md\none\n")
@@ -602,9 +606,3 @@ def test_the_environment_says_how_things_are_shown(bare_kernel: Kernel) -> None:
 def test_a_value_of_the_environment_that_is_none_is_told_in_two_lines(bare_kernel: Kernel) -> None:
     bare_kernel.run("import os; os.environ['MEMKERNEL_RENDER'] = 'colour'")
     assert "MEMKERNEL_RENDER='colour' is none of auto, widget, static" in bare_kernel.run("%load_ext memkernel").stdout
-
-
-def test_the_errors_of_the_widgets_are_the_houses(store: mk.Store) -> None:
-    write(store, "one\n")
-    with pytest.raises(errors.InvalidInputError, match="has no version to look at"):
-        VersionDiff.of(Diff.of("/a.md", store.version("/a.md", 1), None), Preferences())

@@ -69,12 +69,13 @@ class Outputs:
         display({VIEW_TYPE: _view(widget), "text/plain": ""}, raw=True)
         widget.static_copy = display(bundle_of(widget), raw=True, display_id=True)
 
-    def show_thing(self, thing: Representable, make: Callable[[], MemoryWidget]) -> MemoryWidget | None:
-        """Show a thing by the widget that `make` makes of it, or as text and HTML where no widget may be made."""
-        if not self.are_live:
+    def show_thing(self, thing: Representable, make: Callable[[], MemoryWidget | None]) -> MemoryWidget | None:
+        """Show a thing by the widget that `make` makes of it, or as text and HTML where none can or may be made."""
+        widget = make() if self.are_live else None
+        if widget is None:
             display(thing._repr_mimebundle_(), raw=True)  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
-            return None
-        self.show(widget := make())
+        else:
+            self.show(widget)
         return widget
 
 

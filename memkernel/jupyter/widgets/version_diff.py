@@ -6,17 +6,18 @@ import json
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from traitlets import Bool, Dict, Enum, Int, List, TraitError, Unicode, Union, validate
 
 from memkernel import render
-from memkernel.errors import InvalidInputError, MemkernelError, VersionNotFoundError
+from memkernel.errors import MemkernelError, VersionNotFoundError
 from memkernel.handle.diff import Diff, version_name
 from memkernel.handle.history import History
+from memkernel.handle.reading import StoreReading
 from memkernel.handle.store import Store
 from memkernel.jupyter.preferences import Preferences
-from memkernel.jupyter.widgets.comparing import PREVIOUS, Comparing, Pair, Text, view_of
+from memkernel.jupyter.widgets.comparing import PREVIOUS, Comparing, Pair, view_of
 from memkernel.jupyter.widgets.diff_rows import STATE
 from memkernel.jupyter.widgets.rows import iso, marked, version_row
 from memkernel.jupyter.widgets.widget import request
@@ -74,32 +75,34 @@ class VersionDiff(Comparing):
     wrap = Bool(True).tag(sync=True)
     view = Dict().tag(sync=True)
 
-    def __init__(self, found: Diff, preferences: Preferences) -> None:
-        if found.new is None:
-            raise InvalidInputError(f"a diff of {found.path} has no version to look at")
+    def __init__(self, found: Diff, new: MemoryVersion, store: StoreReading, preferences: Preferences) -> None:
         self._preferences = preferences
         self._path = found.path
-        self._memory_id = found.new.memory_id
-        alone = (found.old, found.new) if found.store is None else ()
-        self._given = {version.id: version for version in alone if version}
+        self._memory_id = new.memory_id
+        self._history = History(store)
         self._shown: tuple[Pair, TextDiff | None] | None = None
         self._looked_at: tuple[int, int | str] | None = None
-        history = None if found.store is None else History(found.store)
-        self._history = history
         super().__init__(
             kind="diff",
-            readonly=not isinstance(found.store, Store),
+            readonly=not isinstance(store, Store),
             path=marked(cut(found.path, _PATH_CHARACTERS)),
-            store=found.store.id if found.store else "",
-            store_name=marked(found.store.name) if found.store else "",
-            index=found.new.ordinal - 1,
-            base=_base_of(found, history),
+            store=store.id,
+            store_name=marked(store.name),
+            index=new.ordinal - 1,
+            base=_base_of(found.old, new),
             **{name: _preferred(preferences, name) for name in _REMEMBERED},
         )
-        self.compared_store = found.store
+        self.compared_store = store
         self._look()
         self.observe(self._on_step, ["index", "base"])
         self.observe(self._on_option, list(_REMEMBERED))
+
+    @classmethod
+    def of(cls, found: Diff, preferences: Preferences) -> VersionDiff | None:
+        """The widget of a diff; None where it is of two records alone, from which nothing can be stepped to."""
+        if found.store is None or found.new is None:
+            return None
+        return cls(found, found.new, found.store, preferences)
 
     @validate("index", "base")
     def _known_version(self, proposal: Mapping[str, Any]) -> Any:
@@ -112,18 +115,7 @@ class VersionDiff(Comparing):
             )
         return value
 
-    @classmethod
-    def of(cls, found: Diff, preferences: Preferences) -> VersionDiff:
-        """The widget of a diff."""
-        return cls(found, preferences)
-
     # -- what is looked at ---------------------------------------------------------------------------
-
-    def own_text(self, text_id: str) -> Text | None:
-        """Where there is no store, the texts that the diff came with."""
-        if self._history is not None or text_id not in self._given:
-            return None
-        return Text.of(self._given[text_id])
 
     def changed(self) -> None:
         """After a restore or a redaction: the same pair, as it is now."""
@@ -154,10 +146,6 @@ class VersionDiff(Comparing):
         self.versions = _fitting_rows([*of_pair.values(), *others])
 
     def _lineage(self, before: int) -> Lineage:
-        if self._history is None:
-            given = [version for version in self._given.values() if version.memory_id == self._memory_id]
-            given.sort(key=lambda version: -version.ordinal)
-            return Lineage(tuple(given), given[-1].ordinal, given[0].ordinal)
         return self._history.lineage(self._memory_id, before=before, limit=MOST_VERSIONS)
 
     @property
@@ -230,12 +218,11 @@ class VersionDiff(Comparing):
         return f"@{version.ordinal}" if version.memory_id == self._memory_id else version_name(version, version.id)
 
 
-def _base_of(found: Diff, history: History | None) -> int | str:
+def _base_of(old: MemoryVersion | None, new: MemoryVersion) -> int | str:
     """The base that makes the diff: the version before, where it is that one, so that a step takes it along."""
-    new, old = cast(MemoryVersion, found.new), found.old
     if old is None:
         return PREVIOUS if new.ordinal == 1 else ""
-    if old.memory_id != new.memory_id or history is None:
+    if old.memory_id != new.memory_id:
         return old.id
     return PREVIOUS if old.ordinal == new.ordinal - 1 else old.ordinal - 1
 
