@@ -85,9 +85,10 @@ export function deskOf(frame) {
 
   function markBase(version) {
     if (!version) return;
-    const marked = frame.get("base_version") === version.id;
-    frame.set("base_version", marked ? "" : version.id);
-    frame.say(marked ? "No base is marked" : `@${version.ordinal} is the base`);
+    const { id, ordinal } = version;
+    const base = frame.get("base_version") === id ? "" : id;
+    frame.set("base_version", base);
+    frame.say(base ? `@${ordinal} is the base` : "No base");
   }
 
   /** With the base, which may be of another memory; else with the version before, which Python knows. */

@@ -13,6 +13,10 @@ export function header(desk) {
     oninput: () => desk.filter(),
     onkeydown,
   });
+  const deleted = frame.button("Deleted", "Show deleted memories, too", () => {
+    frame.set("show_deleted", !frame.get("show_deleted"));
+    paintDeleted();
+  });
   const create = frame.button("New…", "Write a new memory", () => desk.create());
   const element = h(
     "div.mk-bar",
@@ -22,7 +26,7 @@ export function header(desk) {
     count,
     h("span.mk-gap"),
     frame.get("readonly") ? null : create,
-    deletedToo(frame),
+    deleted,
     frame.button("↻", "Read the store again", () => desk.ask("Refresh", "refresh")),
     frame.button("Stores", "Back to the stores", () => desk.ask("Stores", "choose", { store: "" })),
   );
@@ -38,6 +42,11 @@ export function header(desk) {
     action();
   }
 
+  function paintDeleted() {
+    deleted.setAttribute("aria-pressed", String(frame.get("show_deleted")));
+  }
+
+  paintDeleted();
   return {
     element,
     box,
@@ -48,13 +57,4 @@ export function header(desk) {
       count.textContent = box.value && box.value[0] !== "/" ? `${number(shown)} of ${all}` : all;
     },
   };
-}
-
-function deletedToo(frame) {
-  const toggle = () => frame.set("show_deleted", !frame.get("show_deleted"));
-  const button = frame.button("Deleted", "Show deleted memories, too", toggle);
-  const paint = () => button.setAttribute("aria-pressed", String(frame.get("show_deleted")));
-  frame.on("show_deleted", paint);
-  paint();
-  return button;
 }
