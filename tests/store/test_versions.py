@@ -325,3 +325,16 @@ def test_f198_new_versions_between_pages_change_nothing_of_the_rest(
     rest = database.memory_versions.list(store.id, limit=2, page=first.next_page)
     assert [version.seq for version in (*first.data, *rest.data)] == [4, 3, 2, 1]
     assert rest.next_page is None
+
+
+def test_a_listing_can_begin_before_a_change_of_the_store(
+    database: Database, store: MemoryStore, write: Callable[..., Memory]
+) -> None:
+    for number in range(5):
+        write(f"/{number % 2}.md", f"{number}")
+    page = database.memory_versions.list(store.id, seq_lt=5, limit=2)
+    assert [version.seq for version in page.data] == [4, 3]
+    page = database.memory_versions.list(store.id, seq_lt=5, limit=2, page=page.next_page)
+    assert ([version.seq for version in page.data], page.next_page) == ([2, 1], None)
+    assert [each.seq for each in database.memory_versions.list(store.id, seq_lt=5, path="/0.md").data] == [3, 1]
+    assert database.memory_versions.list(store.id, seq_lt=1).data == []
