@@ -197,7 +197,7 @@ def test_changes_are_walked_by_key(lab: Lab, notes: mk.Store) -> None:
     said(widget, "Change 1 of 2")
     widget.press("?")
     keys = widget.get_by_role("dialog", name="Keys")
-    for title in ("Older version", "Next change", "Mark the words that differ", "Copy the patch"):
+    for title in ("Older version", "Next change", "Words", "Copy the patch"):
         expect(keys.get_by_text(title)).to_be_visible()
     widget.press("Escape")
     expect(keys).to_be_hidden()

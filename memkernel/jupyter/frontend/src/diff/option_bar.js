@@ -2,10 +2,10 @@ import { h } from "../dom.js";
 
 const LAYOUTS = { auto: "Auto", split: "Split", unified: "Unified" };
 const SWITCHES = [
-  ["word_level", "Words", "w", "Mark the words that differ"],
-  ["fold", "Fold", "f", "Fold equal lines"],
-  ["ignore_ws", "Ignore white space", "i", "Ignore white space"],
-  ["wrap", "Wrap", "l", "Wrap long lines"],
+  ["word_level", "Words", "w"],
+  ["fold", "Fold", "f"],
+  ["ignore_ws", "Ignore white space", "i"],
+  ["wrap", "Wrap", "l"],
 ];
 
 /**
@@ -33,10 +33,10 @@ export function optionBar(frame, options, { layout, stats, walk, copy, close }) 
   const layouts = Object.entries(LAYOUTS).map(([mode, label]) =>
     press("mode", mode, label, "Split or unified (u)", () => options.set("mode", mode)),
   );
-  const switches = SWITCHES.map(([name, label, key, title]) => {
+  const switches = SWITCHES.map(([name, label, key]) => {
     const flip = () => options.set(name, !options.get(name));
-    keys[key] = [title, flip];
-    return press(name, true, label, `${title} (${key})`, flip);
+    keys[key] = [label, flip];
+    return press(name, true, label, `${label} (${key})`, flip);
   });
   const element = h(
     "div.mk-bar.mk-diff-bar",

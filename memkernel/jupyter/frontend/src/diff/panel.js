@@ -104,7 +104,7 @@ export function diffPanel(frame, first) {
     box.setAttribute("aria-label", `Differences of ${title}`);
     replace(notes, view.notes.map((note) => h("div.mk-dialog", text(note))));
     stats.textContent = summary(view);
-    rows.draw(view, painted, names, title);
+    rows.draw(view, painted, names);
     if (isNew) announce(view);
     onPainted?.(painted, wanted);
   }

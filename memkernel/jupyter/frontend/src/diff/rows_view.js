@@ -16,12 +16,12 @@ export function rowsView(frame, { box, foot, ask, onDrawn }) {
   const elements = (rows, inPlace) => lineElements(rows, { layout, inPlace, expand });
 
   /** Draw a view from its beginning. */
-  function draw(view, newLayout, names, title) {
+  function draw(view, newLayout, names) {
     const hadFocus = hasFocus(box);
     shown = view;
     layout = newLayout;
     if (view.rows.length) {
-      const drawn = table(layout, names, `Differences of ${title}`);
+      const drawn = table(layout, names);
       drawn.append(h("tbody", elements(view.rows)));
       replace(box, drawn);
     } else {

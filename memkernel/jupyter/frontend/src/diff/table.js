@@ -16,11 +16,10 @@ const COLUMNS = { split: ["n", "cell", "n", "cell"], unified: ["n", "n", "cell"]
  * @param {"split"|"unified"} layout
  * @param {[string, string]} names
  */
-export function table(layout, names, caption) {
+export function table(layout, names) {
   const heads = layout === "split" ? names.map((name) => head(2, name)) : [head(3, signed(names))];
   return h(
     `table.mk-table.mk-${layout}`,
-    h("caption.mk-sr", caption),
     h("colgroup", COLUMNS[layout].map((kind) => h(`col.mk-col-${kind}`))),
     h("thead", h("tr", heads)),
   );
