@@ -181,7 +181,7 @@ def test_without_its_kernel_the_copy_tells_all(lab: Lab, notes: mk.Store) -> Non
     page, first = opened(lab, WRITES, CONFLICT, "'after'")
     for number in range(first, first + 3):
         page.run(number)
-    expect(page.widget(first).locator(".mk-conflict")).to_have_count(1)
+    expect(page.widget(first).locator(".mk-aside > ul > li")).to_have_count(1)
     copy = page.static(first)
     expect(copy).to_contain_text("Put aside")  # it is kept in step
     page.save()

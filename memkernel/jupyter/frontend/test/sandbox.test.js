@@ -63,7 +63,8 @@ describe("the panel", () => {
     const root = open();
     const facts = ["sandbox main", "free for the next cell", "memory 512 MiB", "no network", "read-write · in sync"];
     const cell = ["cell 1", "done · 15 ms", "open('x')", "09:21:05", "a note"];
-    for (const part of [...facts, ...cell, "+ created", "/plan.md", "+3 · @1 · 1.7 KB"]) expect(root.textContent).toContain(part);
+    const file = ["+ created", "/plan.md", "+3 · @1 · 1.7 KB"];
+    for (const part of [...facts, ...cell, ...file]) expect(root.textContent).toContain(part);
     expect(model.sent).toEqual([]);
     expect(root.querySelector(".mk-aside").hidden).toBe(true);
   });
