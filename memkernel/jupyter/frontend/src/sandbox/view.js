@@ -64,7 +64,8 @@ export function sandboxPanel(frame) {
 
   function conflict([id, path, facts, reason, hows]) {
     const choices = frame.get("choices");
-    const [button, place] = compare.part({ ...pairOf(id), title: plain(path) }, "Show the difference", "With what the store holds now");
+    const pair = { ...pairOf(id), title: plain(path) };
+    const [button, place] = compare.part(pair, "Show the difference", "With what the store holds now");
     const settle = (how) => action(choices[how], { id, how }, `${choices[how][1]}: ${plain(path)}`);
     const head = h("div.mk-row", h("code", text(path)), h("span", facts));
     return h("li", head, h("div.mk-words", reason), h("div.mk-row", button, hows.map(settle)), place);
