@@ -53,6 +53,10 @@ def test_what_differs_is_seen_and_one_memory_is_compared(lab: Lab, notes: mk.Sto
     expect(widget).to_contain_text("1 created, 1 modified, 1 renamed, 1 deleted")
     expect(rows(widget).nth(3)).to_contain_text("+1 −1")
     expect(page.static(2)).to_be_hidden()
+    path, facts = (rows(widget).nth(3).locator(".mk-name").nth(which).bounding_box() for which in range(2))
+    assert path
+    assert facts
+    assert (facts["x"], facts["y"] >= path["y"] + path["height"] - 2) == (path["x"], True)  # one line below the other
     page.screenshot(f"compare-{'dark' if dark else 'light'}-list")
     rows(widget).nth(3).click()
     expect(widget.locator("del.mk-word")).to_have_text("feet")
