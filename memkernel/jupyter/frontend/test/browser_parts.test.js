@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { bytesOf, editable } from "../src/browser/lines.js";
+import { editable } from "../src/browser/lines.js";
 import { above, filtered, rowsOf, treeOf } from "../src/browser/paths.js";
 import { windowed } from "../src/browser/windowed.js";
 import { h } from "../src/dom.js";
@@ -53,10 +53,6 @@ test.each(["", "a\nb", "a\r\nb\r\n", "\r\n", "a"])("%j comes back from a textare
 
 test.each(["a\r", "a\rb\r\n", "a\r\nb\n", "\r\r\n", "\n\r"])("%j would not come back, so it is not edited", (text) => {
   expect(editable(text)).toBe(null);
-});
-
-test("a size is one of UTF-8", () => {
-  expect(bytesOf("aé€😀")).toBe(10);
 });
 
 let list = null;

@@ -274,12 +274,14 @@ test("Esc leaves the editor, and asks first where something is changed", async (
   expect($("textarea").parentElement.hidden).toBe(true);
 });
 
-test("a text over the limit cannot be saved", async () => {
+test("where a save is refused, the text stays in the editor", async () => {
   const { model, area, type, $ } = await editing("SI\n");
-  type("é".repeat(51_201));
-  expect($("textarea + .mk-bar .mk-faint").textContent).toBe("102,402 of 102,400 bytes");
+  type("too long");
   press(area, "s", { ctrlKey: true });
-  expect(model.asked("save")).toEqual([]);
+  await model.refuse("save", "104,220 bytes, the limit is 102,400", "Split it.");
+  expect($(".mk-failures [role=alert]").textContent).toContain("Save: 104,220 bytes, the limit is 102,400. Split it.");
+  expect(area.value).toBe("too long");
+  expect(area.parentElement.hidden).toBe(false);
 });
 
 test("a new memory is written where none may be", async () => {

@@ -1,8 +1,6 @@
 import { h } from "../dom.js";
-import { number } from "../format.js";
-import { bytesOf, editable } from "./lines.js";
+import { editable } from "./lines.js";
 
-const MOST_BYTES = 102_400;
 const NEW_PATH = "Path of the new memory";
 const LOST = "An editor here would lose carriage returns of this text. Change it from Python, with store.write().";
 
@@ -15,19 +13,12 @@ const LOST = "An editor here would lose carriage returns of this text. Change it
  */
 export function editor(desk, questions) {
   const { frame } = desk;
-  const area = h("textarea.mk-area", { spellcheck: "false", "aria-label": "Text", oninput, onkeydown });
-  const bytes = h("span.mk-faint");
+  const area = h("textarea.mk-area", { spellcheck: "false", "aria-label": "Text", onkeydown });
   const save = frame.button("Save", "Save (Ctrl+S)", () => onSave());
   const cancel = frame.button("Cancel", "Leave (Esc)", () => leave());
-  const foot = h("div.mk-bar", bytes, h("span.mk-gap"), cancel, save);
+  const foot = h("div.mk-bar", h("span.mk-gap"), cancel, save);
   const element = h("div.mk-tree", { hidden: true }, area, foot);
   let draft = null; // {key, sha256, ends}; of a new memory the key is not known yet, and the sha256 is ""
-
-  function oninput() {
-    const count = bytesOf(draft.ends.restored(area.value));
-    bytes.textContent = `${number(count)} of ${number(MOST_BYTES)} bytes`;
-    save.disabled = count > MOST_BYTES;
-  }
 
   function onkeydown(event) {
     if (event.key !== "Escape") return;
@@ -46,7 +37,6 @@ export function editor(desk, questions) {
     if (area.value !== ends?.shown) return questions.ask(LOST, []);
     draft = { key, sha256, ends, near };
     element.hidden = false;
-    oninput();
     desk.edited();
     area.focus();
     return area.setSelectionRange(0, 0);
@@ -67,7 +57,6 @@ export function editor(desk, questions) {
   }
 
   async function onSave(expect = draft.sha256, key = draft.key) {
-    if (save.disabled) return;
     if (!key) return questions.ask(NEW_PATH, [["Save", (typed) => onSave("", typed)]], draft.near);
     const text = draft.ends.restored(area.value);
     const answer = await desk.ask("Save", "save", { path: key, text, expect });

@@ -1,5 +1,3 @@
-const encoder = new TextEncoder();
-
 /**
  * A text as a textarea can hold it. A textarea makes every line end a line feed, so what it held must be known.
  *
@@ -12,9 +10,4 @@ export function editable(text) {
   const shown = text.replaceAll("\r\n", "\n");
   const restored = (edited) => edited.replaceAll("\n", "\r\n");
   return !shown.includes("\r") && restored(shown) === text ? { shown, restored } : null;
-}
-
-/** The size of a text as it is stored. */
-export function bytesOf(text) {
-  return encoder.encode(text).length;
 }

@@ -1,4 +1,4 @@
-import { h, plain, replace, text } from "../dom.js";
+import { h, plain, text } from "../dom.js";
 import { moment, number, size } from "../format.js";
 import { above, filtered, rowsOf, treeOf } from "./paths.js";
 import { windowed } from "./windowed.js";
@@ -9,7 +9,6 @@ const FEW = 40; // a store of so few memories is shown with all its directories 
 /** The memories as a tree, or, with a filter, as the list of those whose paths hold its words. */
 export function treePane(desk) {
   const open = new Set();
-  const none = h("p.mk-nothing");
   let root = treeOf([]);
   let words = "";
   let fresh = true;
@@ -23,9 +22,6 @@ export function treePane(desk) {
   function paint(key = list.active()?.node.key) {
     const rows = words ? filtered(desk.memories.all(), words) : rowsOf(root, open);
     list.set(rows, ({ node }) => node.key === key);
-    none.hidden = rows.length > 0 || !words;
-    const pressed = words[0] === "/" ? "Enter" : "Ctrl+Enter";
-    replace(none, `No path holds “${words}”. ${pressed} searches the contents.`);
     return rows.length;
   }
 
@@ -45,7 +41,7 @@ export function treePane(desk) {
   }
 
   return {
-    element: h("div.mk-tree", list.element, none),
+    element: list.element,
     paint: list.paint,
     dispose: list.dispose,
     update() {
