@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
 import memkernel as mk
 from tests.browser.scenes import SCENES, Scene, furnish
@@ -21,7 +21,7 @@ NARROW: Final = (560, 1000)
 _RUN: Final = """async root => {
   const {violations, passes} = await axe.run(root);
   const found = violations.flatMap(({id, help, nodes}) => nodes.map(node => `${id}: ${help}: ${node.html}`));
-  return {found, passes: passes.map(({id}) => id)};
+  return {found, passes: passes.length};
 }"""
 _CUT_OFF: Final = """root => {
   const right = root.getBoundingClientRect().right;
@@ -44,9 +44,10 @@ def opened(lab: Lab, connection: mk.Connection, scene: Scene, **options: Any) ->
 
 def violations(page: NotebookPage, root: Locator) -> list[str]:
     """What axe-core finds within an element; it must have looked at something."""
+    expect(root).to_be_visible()
     page.tab.add_script_tag(path=AXE)
     report = root.evaluate(_RUN)
-    assert "color-contrast" in report["passes"]
+    assert report["passes"]
     return report["found"]
 
 
