@@ -70,8 +70,14 @@ def summary(found: TextDiff) -> str:
     """`+2 −1 in 2 places`"""
     if not found.places:
         return "no difference"
-    places = "1 place" if found.places == 1 else f"{found.places:,} places"
-    return f"+{found.added:,} −{found.removed:,} in {places}"
+    return f"+{found.added:,} −{found.removed:,} in {counted(found.places, 'place')}"
+
+
+def spoken(found: TextDiff) -> str:
+    """The same to be read aloud: `2 lines added, 1 removed in 2 places`"""
+    if not found.places:
+        return summary(found)
+    return f"{counted(found.added, 'line')} added, {found.removed:,} removed in {counted(found.places, 'place')}"
 
 
 def _rows(found: TextDiff) -> Iterator[str]:

@@ -16,6 +16,7 @@ from memkernel import render
 from memkernel.models import Actor, GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion
 from memkernel.models import Page as PageOf
 from memkernel.render import TranscriptEntry, html_of, text_of
+from memkernel.render.diffs import spoken
 from memkernel.textdiff import diff
 from tests.unit.html_pages import Page
 
@@ -255,6 +256,19 @@ def test_a_static_diff_folds_what_is_equal_and_marks_words() -> None:
     assert "+ the end (no newline at the end)\n" in page.text
     assert page.inside["del"] == ["20"]
     assert page.inside["ins"] == ["twenty", "the end"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("a\nb\n", "a\nc\nd\n", "2 lines added, 1 removed in 1 place"),
+        ("a\n" * 9, "b\n" + "a\n" * 8 + "c\n", "2 lines added, 1 removed in 2 places"),
+        ("a", "a", "no difference"),
+    ],
+)
+def test_a_difference_is_told_to_who_cannot_see_it(old: str, new: str, said: str) -> None:
+    """Without the signs, which no screen reader says."""
+    assert spoken(diff(old, new)) == said
 
 
 def test_nothing_that_differs_is_said() -> None:

@@ -17,6 +17,7 @@ from memkernel.jupyter.widgets.rows import version_row
 from memkernel.jupyter.widgets.widget import MemoryWidget, request
 from memkernel.models import MemoryVersion
 from memkernel.render import one_line, version_line
+from memkernel.render.diffs import spoken, summary
 from memkernel.textdiff import TextDiff, diff
 from memkernel.textdiff.lines import lines_of
 
@@ -262,6 +263,8 @@ def view_of(pair: Pair, found: TextDiff | None, start: int, room: Room) -> dict[
         "added": found.added if found else 0,
         "removed": found.removed if found else 0,
         "places": found.places if found else 0,
+        "summary": summary(found) if found else "",
+        "said": spoken(found) if found else "",
         "names": pair.names,
         "notes": [one_line(note, _NOTE_CHARACTERS) for note in pair.notes],
         "cut": bool(page and page.cut),

@@ -25,6 +25,8 @@ export function view(old, fresh, more = {}) {
     removed: 1,
     places: 1,
     notes: [],
+    summary: "+1 −1 in 1 place",
+    said: "1 line added, 1 removed in 1 place",
     names: [old ? `@${old}` : "nothing", `@${fresh}`],
     rows: [
       ["=", 1, 1, "same"],

@@ -39,7 +39,7 @@ export function optionBar(frame, options, { layout, stats, walk, copy, close }) 
     return press(name, true, label, `${label} (${key})`, flip);
   });
   const element = h(
-    "div.mk-bar.mk-diff-bar",
+    "div.mk-bar",
     stats,
     h(
       "span.mk-joined",

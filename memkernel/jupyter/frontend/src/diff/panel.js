@@ -1,5 +1,4 @@
 import { h, replace, text } from "../dom.js";
-import { counted, number } from "../format.js";
 import { changeWalk } from "./changes.js";
 import { copyText } from "./copying.js";
 import { optionBar } from "./option_bar.js";
@@ -103,7 +102,7 @@ export function diffPanel(frame, first) {
     painted = layout();
     box.setAttribute("aria-label", `Differences of ${title}`);
     replace(notes, view.notes.map((note) => h("div.mk-dialog", text(note))));
-    stats.textContent = summary(view);
+    stats.textContent = view.summary;
     rows.draw(view, painted, names);
     if (isNew) announce(view);
     onPainted?.(painted, wanted);
@@ -112,7 +111,7 @@ export function diffPanel(frame, first) {
   function announce(view) {
     box.scrollTop = 0;
     walk.reset();
-    frame.say([wanted.label, spoken(view)].filter(Boolean).join(": "));
+    frame.say([wanted.label, view.said].filter(Boolean).join(": "));
   }
 
   function copy() {
@@ -158,20 +157,4 @@ export function diffPanel(frame, first) {
   // Nobody waits for what is asked beforehand.
   const prefetch = (pair) => pairs.get(ask(pair)).catch(() => undefined);
   return { element, show, clear: pairs.clear, put, prefetch, dispose };
-}
-
-/** `+2 −1 in 2 places`; nothing where a text is missing. */
-function summary(view) {
-  const { added, removed, places } = view;
-  return places ? `+${number(added)} −${number(removed)} in ${counted(places, "place")}` : unchanged(view);
-}
-
-function spoken(view) {
-  const { added, removed, places } = view;
-  if (!places) return unchanged(view);
-  return `${counted(added, "line")} added, ${number(removed)} removed in ${counted(places, "place")}`;
-}
-
-function unchanged({ rows, notes }) {
-  return rows.length || !notes.length ? "No difference" : "";
 }
