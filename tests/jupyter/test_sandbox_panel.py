@@ -322,6 +322,19 @@ def test_a_panel_for_reading_has_no_buttons(box: mk.Sandbox, conflict: str) -> N
     panel.close()
 
 
+def test_a_panel_for_reading_carries_nothing_out(box: mk.Sandbox, notes: mk.Store, conflict: str) -> None:
+    panel = SandboxPanel(box.panel(), readonly=True)
+    wanted = [
+        *(panel.sync, panel.stop, panel.interrupt, panel.delete_held_back),
+        *(lambda: panel.reset(store=notes.id), lambda: panel.resolve(id=conflict, how="theirs")),
+    ]
+    for ask in wanted:
+        with pytest.raises(errors.RefusedError, match="read only"):
+            ask()
+    assert (box.is_open, len(box.rejected)) == (True, 1)
+    panel.close()
+
+
 def test_a_closed_panel_hears_of_nothing_and_an_opened_one_again(panel: SandboxPanel, box: mk.Sandbox) -> None:
     view: Panel = box.panel()
     panel.close()

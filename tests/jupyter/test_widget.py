@@ -86,6 +86,13 @@ def eventually(happened: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def test_whether_a_view_may_write_is_not_the_pages_to_say() -> None:
+    sample: Any = Sample()
+    sample.readonly = True
+    sample.set_state({"readonly": False, "kind": "browser", "as_of": "2030-01-01T00:00:00Z"})
+    assert (sample.readonly, sample.kind, sample.as_of) == (True, "sample", "")
+
+
 # -- requests ------------------------------------------------------------------------------------
 
 

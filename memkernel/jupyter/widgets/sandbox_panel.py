@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from traitlets import Any as AnyTrait
 from traitlets import Unicode
 
-from memkernel.errors import ConflictError, MemkernelError, NotFoundError, SandboxError, SyncConflictError
+from memkernel.errors import ConflictError, MemkernelError, NotFoundError, RefusedError, SandboxError, SyncConflictError
 from memkernel.handle.rejected import settle
 from memkernel.jupyter.reports import lines_of
 from memkernel.jupyter.widgets.comparing import Comparing, Text
@@ -255,6 +255,7 @@ class SandboxPanel(Comparing):
     @slow_request
     def interrupt(self) -> dict[str, Any]:
         """Interrupt the cell that runs."""
+        self._refuse_where_readonly()
         self.panel.box.interrupt()
         return {}
 
@@ -265,6 +266,7 @@ class SandboxPanel(Comparing):
         Raises:
             ConflictError: `mine`, and the store has another text than the one that the person has compared it with.
         """
+        self._refuse_where_readonly()
         change = self._change(id)
         if how == "mine" and self._seen.get(id, head := _id_of(change.head())) != head:
             raise ConflictError(
@@ -283,6 +285,10 @@ class SandboxPanel(Comparing):
         self._look_soon()
         raise NotFoundError("this was settled already", hint="The list is brought up to date.")
 
+    def _refuse_where_readonly(self) -> None:
+        if self.readonly:
+            raise RefusedError("this view can be read only", hint="`%sandbox` changes the sandbox.")
+
     def _synced(self, work: Callable[[], SyncReport]) -> dict[str, Any]:
         status = self.panel.status
         if status.state == "busy":
@@ -290,6 +296,7 @@ class SandboxPanel(Comparing):
         return self._said(work)
 
     def _said(self, work: Callable[[], SyncReport]) -> dict[str, Any]:
+        self._refuse_where_readonly()
         try:
             report = work()
         except SyncConflictError as error:  # no failure here: what was put aside is shown below

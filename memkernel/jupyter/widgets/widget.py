@@ -42,6 +42,7 @@ STATIC_PAUSE_S: Final = 1.0
 
 _log = logging.getLogger(__name__)
 _MARK: Final = "_memkernel_request"
+_NOT_THE_PAGES: Final = frozenset({"kind", "readonly", "as_of"})
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Observer = Callable[[str, Mapping[str, Any]], None]
@@ -149,6 +150,11 @@ class MemoryWidget(AnyWidget):
     def tell(self, event: str, **facts: Any) -> None:
         """Say something to the page that is no state: it is not saved with the notebook."""
         self.send({"event": event, **facts})
+
+    def set_state(self, sync_data: Mapping[str, Any]) -> None:
+        """What the page says of the state, in turn with its requests; whether it may write is not the page's to say."""
+        with self._turn:
+            super().set_state({name: value for name, value in sync_data.items() if name not in _NOT_THE_PAGES})
 
     def _on_message(self, _: object, content: object, buffers: object) -> None:
         if not isinstance(content, dict):
