@@ -466,6 +466,18 @@ def test_the_dialog_is_told_what_holds_the_same_text(store: mk.Store, open_: Ope
         assert said in facts["sentence"]
 
 
+def test_a_path_that_was_erased_with_its_version_is_named_no_more(
+    store: mk.Store, open_: Open, page_of: PageOf
+) -> None:
+    (first,) = write(store, "one\n", path="/of-ann.md")
+    store.rename("/of-ann.md", "/b.md")
+    widget = open_("/of-ann.md", None, first)
+    assert widget.path == "/of-ann.md"
+    page_of(widget).ask("redact", version=first, confirm="1")
+    assert widget.path == "/b.md"
+    assert "of-ann" not in json.dumps(state(widget)) + widget.plain() + widget.static_html()
+
+
 def test_the_head_is_not_redacted_and_the_way_out_is_told(store: mk.Store, open_: Open, page_of: PageOf) -> None:
     *_, head = write(store, "one\n", SECRET)
     page = page_of(open_())

@@ -118,7 +118,9 @@ class VersionDiff(Comparing):
     # -- what is looked at ---------------------------------------------------------------------------
 
     def changed(self) -> None:
-        """After a restore or a redaction: the same pair, as it is now."""
+        """After a restore or a redaction: the same pair, as it is now; a path that was erased is named no more."""
+        self._path = self._history.newest(self._memory_id).path or "(redacted)"
+        self.path = marked(cut(self._path, _PATH_CHARACTERS))
         self._look()
         self.refresh_static(at_once=True)
 
