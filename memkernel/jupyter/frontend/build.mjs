@@ -11,8 +11,8 @@ const stylesheets = {
   name: "stylesheets",
   setup({ onLoad }) {
     onLoad({ filter: /\.css$/ }, async ({ path }) => {
-      const { code } = await transform(await readFile(path, "utf8"), { loader: "css", minify: true });
-      return { contents: code, loader: "text" };
+      const { code } = await transform(await readFile(path, "utf8"), { loader: "css", minify: true, charset: "utf8" });
+      return { contents: code.trim(), loader: "text" };
     });
   },
 };

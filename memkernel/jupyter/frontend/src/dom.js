@@ -24,6 +24,11 @@ function setProp(element, name, value) {
   else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
 }
 
+/** Say something of the element to assistive technology: its `label`, whether it is `pressed` … */
+export function aria(element, name, value) {
+  element.setAttribute(`aria-${name}`, value);
+}
+
 /** Put these children in place of those that are there. */
 export function replace(element, ...children) {
   element.replaceChildren(...nodes(children));

@@ -13,16 +13,11 @@ import { watchTheme } from "./theme.js";
  */
 export function openFrame({ model, el }) {
   const closing = [];
-  const live = h("div", { class: "mk-sr", role: "status", "aria-live": "polite" });
-  const failures = h("div", { class: "mk-failures" });
-  const body = h("div", { class: "mk-view" });
-  const root = h(
-    "section",
-    { class: "mk", role: "region", tabindex: "-1", "data-lm-suppress-shortcuts": "true" },
-    failures,
-    body,
-    live,
-  );
+  const live = h("div.mk-sr", { role: "status", "aria-live": "polite" });
+  const failures = h("div.mk-failures");
+  const body = h("div.mk-view");
+  const props = { role: "region", tabindex: "-1", "data-lm-suppress-shortcuts": "true" };
+  const root = h("section.mk", props, failures, body, live);
   el.append(root);
   const channel = requests(model);
   closing.push(channel.dispose, watchTheme(el, (dark) => root.classList.toggle("mk-dark", dark)));
@@ -88,11 +83,11 @@ async function attempt(frame, failures, what, action) {
     return await action();
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    const line = h("p", { class: "mk-failure", role: "alert", "data-what": what }, sentence(frame, what, error));
+    const line = h("p.mk-failure", { role: "alert", "data-what": what }, sentence(frame, what, error));
     const again = () => attempt(frame, failures, what, action);
     line.append(
       frame.button("Retry", `Retry: ${what}`, again),
-      frame.button("×", "Close this message", () => line.remove(), { class: "mk-button mk-quiet" }),
+      frame.button("×", "Close this message", () => line.remove()),
     );
     failures.append(line);
     return undefined;

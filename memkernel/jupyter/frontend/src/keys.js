@@ -17,7 +17,7 @@ const TYPING = "input:not([type=range]):not([type=checkbox]):not([type=radio]), 
  */
 export function keyboard(root) {
   const tables = new Map();
-  const dialog = h("div", { class: "mk-keys", role: "dialog", "aria-label": "Keys", tabindex: "-1", hidden: true });
+  const dialog = h("div.mk-keys", { role: "dialog", "aria-label": "Keys", tabindex: "-1", hidden: true });
   let before = null;
   root.append(dialog);
 
@@ -32,9 +32,9 @@ export function keyboard(root) {
   }
 
   function list() {
-    const close = h("button", { type: "button", class: "mk-button", onclick: () => toggle(false) }, "Close");
+    const close = h("button.mk-button", { type: "button", onclick: () => toggle(false) }, "Close");
     const entries = [...tables.values()].flat().flatMap((table) => Object.entries(table));
-    replace(dialog, h("dl", {}, [...grouped(entries)].map(([title, keys]) => line(title, keys))), close);
+    replace(dialog, h("dl", [...grouped(entries)].map(([title, keys]) => line(title, keys))), close);
   }
 
   root.addEventListener("keydown", (event) => {
@@ -88,6 +88,6 @@ function grouped(entries) {
 }
 
 function line(title, keys) {
-  const shown = keys.flatMap((key) => [h("kbd", {}, key.replace("Arrow", "").replace(" ", "Space")), " "]);
-  return h("div", {}, h("dt", {}, shown), h("dd", {}, title));
+  const shown = keys.flatMap((key) => [h("kbd", key.replace("Arrow", "").replace(" ", "Space")), " "]);
+  return h("div", h("dt", shown), h("dd", title));
 }

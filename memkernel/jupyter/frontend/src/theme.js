@@ -1,6 +1,4 @@
 // Who says whether the page is dark: JupyterLab, VS Code, Colab, marimo, else what is painted behind, else the system.
-const BODY_ATTRIBUTES = ["data-jp-theme-light", "data-vscode-theme-kind", "class"];
-const ROOT_ATTRIBUTES = ["theme", "class"];
 
 /** @returns {boolean} whether the host shows this element on a dark page */
 export function isDark(element) {
@@ -43,8 +41,7 @@ export function watchTheme(element, onChange) {
     onChange(last);
   };
   const observer = new MutationObserver(look);
-  observer.observe(document.body, { attributes: true, attributeFilter: BODY_ATTRIBUTES });
-  observer.observe(document.documentElement, { attributes: true, attributeFilter: ROOT_ATTRIBUTES });
+  for (const host of [document.body, document.documentElement]) observer.observe(host, { attributes: true });
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", look);
   return () => {

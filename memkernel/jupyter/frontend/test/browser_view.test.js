@@ -125,7 +125,7 @@ test("a version without a text shows the reason in its place", async () => {
   const { model, $ } = browse();
   $("[role=option]").click();
   await model.answer("read", content(2, null, { note: "@2 was redacted by person user_ann.", head: false }));
-  expect($(".mk-text .mk-nothing").textContent).toBe("@2 was redacted by person user_ann.");
+  expect($(".mk-text .mk-empty").textContent).toBe("@2 was redacted by person user_ann.");
 });
 
 test("an answer that comes late is not shown in place of what was selected since", async () => {

@@ -102,7 +102,7 @@ test("the same points again are told in full", async () => {
   vi.runAllTimers();
   vi.useRealTimers();
   const [, to] = root.querySelectorAll("input[type=range]");
-  expect(to.getAttribute("aria-valuetext")).toBe("change 9");
+  expect(to.getAttribute("aria-valuetext")).toBe("change 9, 2026-11-30 09:21 UTC");
   await model.answer("look", null);
   expect(to.getAttribute("aria-valuetext")).toBe("change 9, 2026-11-30 09:21 UTC");
 });

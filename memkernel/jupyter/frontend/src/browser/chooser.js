@@ -1,15 +1,15 @@
-import { h, replace, text } from "../dom.js";
+import { aria, h, replace, text } from "../dom.js";
 import { counted, moment } from "../format.js";
 
 /** The stores to choose from, where none is in use. */
 export function chooser(frame) {
   const list = h("div");
-  frame.root.setAttribute("aria-label", "Memory stores");
+  aria(frame.root, "label", "Memory stores");
   replace(frame.body, h("div.mk-bar", h("span.mk-title", "Memory stores")), list);
 
   function paint() {
     const rows = frame.get("stores");
-    const none = h("p.mk-nothing", "There is no store: %memory create NAME");
+    const none = h("p.mk-empty.mk-faint", "There is no store: %memory create NAME");
     replace(list, rows.length ? rows.map(drawn) : none);
   }
 

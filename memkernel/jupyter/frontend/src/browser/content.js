@@ -1,7 +1,8 @@
-import { h, plain, replace, text } from "../dom.js";
+import { redactButton, restoreButton } from "../diff/dialogs.js";
+import { aria, h, plain, replace, text } from "../dom.js";
 import * as records from "../records.js";
 
-const TAGS = "p h4 h5 h6 ul ol li blockquote pre code em strong s u hr br table thead tbody tr th td".split(" ");
+const TAG = /^(p|h[4-6]|[uo]l|li|blockquote|pre|code|em|strong|s|u|[hb]r|t(able|head|body|[rhd]))$/;
 const VIEWS = ["Preview", "Source", "Edit"];
 
 /** One memory, or one version of it: its text, rendered or as it is, and what can be done with it. */
@@ -38,21 +39,22 @@ export function contentPane(desk, questions, editor) {
     const may = Boolean(shown?.live && shown.head) && !frame.get("readonly");
     for (const each of views) {
       each.hidden = each.name === "edit" ? !may : !shown || shown.text === null;
-      each.setAttribute("aria-pressed", String(each.name === view));
+      aria(each, "pressed", each.name === view);
     }
     for (const each of actions) each.hidden = !may || editing;
     facts.hidden = editing || !shown;
     head.hidden = !editing && !shown;
     body.hidden = Boolean(editing);
     replace(path, ...(editing ? [editing] : text(shown?.version.path ?? "")));
-    if (!shown) return replace(body, h("p.mk-nothing", "Choose a memory, or a version."));
-    replace(facts, h("span.mk-faint", shown.facts), tagOf(shown.state), ...waysOn(shown));
+    if (!shown) return replace(body, h("p.mk-empty.mk-faint", "Choose a memory, or a version."));
+    const state = shown.state && h("span.mk-tag", shown.state);
+    replace(facts, h("span.mk-faint", shown.facts), state || null, ...waysOn(shown));
     return paintText(shown, view === "preview");
   }
 
   function paintText({ text: words, nodes, note, cut }, rendered) {
     body.className = `mk-text mk-${rendered ? "preview" : "source"}`;
-    if (words === null) return replace(body, h("p.mk-nothing", note));
+    if (words === null) return replace(body, h("p.mk-empty.mk-faint", note));
     if (!rendered) return replace(body, ...text(words));
     return replace(body, nodes.flatMap(drawn), cut ? h("p.mk-faint", "… the rest is in Source") : null);
   }
@@ -61,8 +63,8 @@ export function contentPane(desk, questions, editor) {
   function waysOn({ version, restorable, path: key }) {
     return [
       !desk.selected() && key && frame.button("History", "Its history", () => desk.show({ key, version: version.id })),
-      restorable && frame.button("Restore…", "Write this text as a new version", () => desk.restore(version)),
-      restorable && frame.button("Redact…", "Erase this text for ever", () => desk.redact(version)),
+      restorable && restoreButton(frame, () => desk.restore(version)),
+      restorable && redactButton(frame, () => desk.redact(version)),
     ].filter(Boolean);
   }
 
@@ -87,11 +89,7 @@ export function contentPane(desk, questions, editor) {
   return { element, put, paint, shown: () => shown, focus: () => body.focus() };
 }
 
-function tagOf(words) {
-  return words ? h("span.mk-tag", words) : null;
-}
-
 /** A node of rendered Markdown: `[tag, children]`, or `["", text]`. */
 function drawn([tag, children]) {
-  return tag ? [h(TAGS.includes(tag) ? tag : "span", {}, children.flatMap(drawn))] : text(children);
+  return tag ? [h(TAG.test(tag) ? tag : "span", {}, children.flatMap(drawn))] : text(children);
 }

@@ -1,4 +1,4 @@
-import { h, text } from "../dom.js";
+import { aria, h, text } from "../dom.js";
 import { counted, number } from "../format.js";
 
 /** The store's name, the search box, how many memories there are, and what can be done with the whole store. */
@@ -43,7 +43,7 @@ export function header(desk) {
   }
 
   function paintDeleted() {
-    deleted.setAttribute("aria-pressed", String(frame.get("show_deleted")));
+    aria(deleted, "pressed", frame.get("show_deleted"));
   }
 
   paintDeleted();

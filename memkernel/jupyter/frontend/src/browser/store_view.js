@@ -1,5 +1,5 @@
 import { diffPanel } from "../diff/panel.js";
-import { h, plain, replace } from "../dom.js";
+import { aria, h, plain, replace } from "../dom.js";
 import { asking } from "./asking.js";
 import { contentPane } from "./content.js";
 import { deskOf } from "./desk.js";
@@ -27,7 +27,7 @@ export function storeView(outer) {
   columns.style.height = `${frame.get("height")}px`;
   desk.attach({ questions, edit, tree, content, timeline, search, head, diff: diffSlot(frame, below) });
   replace(frame.body, head.element, tabs(frame), columns, below);
-  frame.root.setAttribute("aria-label", `Memory store ${plain(frame.get("store_name"))}`);
+  aria(frame.root, "label", `Memory store ${plain(frame.get("store_name"))}`);
   ending.push(frame.keys(keysOf(desk, head, edit, timeline)), tree.dispose, timeline.dispose);
   desk.start();
   return () => ending.forEach((end) => end());
@@ -38,7 +38,7 @@ function tabs(frame) {
   const buttons = names.map((name) => frame.button(name, name, () => frame.set("tab", name)));
   const paint = () => {
     const tab = (frame.root.dataset.tab = frame.get("tab") || names[0]);
-    buttons.forEach((each, index) => each.setAttribute("aria-pressed", String(names[index] === tab)));
+    buttons.forEach((each, index) => aria(each, "pressed", names[index] === tab));
   };
   frame.on("tab", paint);
   paint();

@@ -1,6 +1,7 @@
 import { h, text } from "../dom.js";
 import { actor, ago, glyph, moment, number, versionLine } from "../format.js";
 import * as records from "../records.js";
+import { historyEntry } from "./entry.js";
 import { windowed } from "./windowed.js";
 
 const ROW_PX = 44;
@@ -81,21 +82,14 @@ export function timelinePane(desk) {
     const { id, ordinal, path, operation, redactedAt, at } = version;
     const did = redactedAt ? "redacted" : operation;
     const lines = changes.get(id);
-    return h(
-      "div.mk-entry.mk-version",
-      {
-        role: "option",
-        title: `${versionLine(version)} UTC, ${ago(at)}`,
-        "aria-setsize": total,
-        "aria-posinset": index + 1,
-        "aria-selected": String(id === desk.version()),
-      },
-      h(`span.mk-glyph.mk-${did}`, { role: "img", "aria-label": did }, glyph(version)),
-      h("span.mk-name", h("b", `@${ordinal} `), ...(key || path === null ? [] : text(path))),
-      id === frame.get("base_version") ? h("span.mk-tag", "base") : null,
-      h("span.mk-end", lines ? `+${number(lines[0])} −${number(lines[1])}` : ""),
-      h("span.mk-end.mk-name", `${moment(at)} · ${actor(version)}`),
-    );
+    const base = id === frame.get("base_version") && h("span.mk-tag", "base");
+    return historyEntry([index + 1, total], {
+      ...{ id, did, selected: desk.version(), sign: glyph(version) },
+      title: `${versionLine(version)} UTC, ${ago(at)}`,
+      name: [h("b", `@${ordinal} `), ...(key || path === null ? [] : text(path))],
+      end: [base || "", lines ? ` +${number(lines[0])} −${number(lines[1])}` : ""],
+      facts: `${moment(at)} · ${actor(version)}`,
+    });
   }
 
   frame.onClose(() => clearTimeout(settling));

@@ -1,4 +1,4 @@
-import { h, replace } from "../dom.js";
+import { aria, h, replace } from "../dom.js";
 
 const MARGIN = 4; // rows beyond each edge, so that a step by key never shows a gap
 const FALLBACK_PX = 360; // before the box is laid out
@@ -35,7 +35,7 @@ export function windowed(rowPx, role, label, on) {
     const end = first + drawn.length;
     rows.style.height = `${items.length * rowPx}px`;
     replace(rows, drawn.map((item, offset) => placed(on.draw(item, first + offset), first + offset)));
-    box.setAttribute("aria-activedescendant", active >= first && active < end ? id + active : "");
+    aria(box, "activedescendant", active >= first && active < end ? id + active : "");
     on.paint?.(drawn, end);
   }
 

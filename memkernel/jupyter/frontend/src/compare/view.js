@@ -1,6 +1,7 @@
+import { historyEntry } from "../browser/entry.js";
 import { windowed } from "../browser/windowed.js";
 import { diffPanel } from "../diff/panel.js";
-import { h, plain, replace, text } from "../dom.js";
+import { aria, h, plain, replace, text } from "../dom.js";
 import { ago, counted, moment } from "../format.js";
 import { pointControl } from "./points.js";
 
@@ -101,18 +102,13 @@ export function storeDiff(frame) {
   }
 
   function rowOf({ id, sign, kind, path, lines, note, by, at }, index) {
-    return h(
-      "div.mk-entry.mk-version",
-      {
-        ...{ role: "option", title: `${plain(path)}, ${kind} ${ago(at)}` },
-        ...{ "aria-setsize": frame.get("view").matching, "aria-posinset": index + 1 },
-        "aria-selected": String(id === frame.get("selected")),
-      },
-      h(`span.mk-glyph.mk-${kind}`, { "aria-hidden": "true" }, sign),
-      h("span.mk-name", text(path)),
-      h("span.mk-end", lines ?? ""),
-      h("span.mk-end.mk-name", [kind, by, `${moment(at)} UTC`, note].filter(Boolean).join(" · ")),
-    );
+    return historyEntry([index + 1, frame.get("view").matching], {
+      ...{ id, selected: frame.get("selected"), did: kind, sign },
+      title: `${plain(path)}, ${kind} ${ago(at)}`,
+      name: text(path),
+      end: lines ?? "",
+      facts: [kind, by, `${moment(at)} UTC`, note].filter(Boolean).join(" · "),
+    });
   }
 
   function select(row) {
@@ -138,7 +134,7 @@ export function storeDiff(frame) {
     }
   }
 
-  frame.root.setAttribute("aria-label", `What differs in ${plain(frame.get("store_name"))}`);
+  aria(frame.root, "label", `What differs in ${plain(frame.get("store_name"))}`);
   frame.body.append(
     h("div.mk-bar", h("span.mk-title", text(frame.get("store_name"))), summary, h("span.mk-gap"), filter),
     h("div.mk-bar", old.element, fresh.element),

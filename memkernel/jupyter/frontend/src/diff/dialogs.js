@@ -31,6 +31,16 @@ export function question(frame, place, { label }) {
   };
 }
 
+/** The button that begins `askRestore`. */
+export function restoreButton(frame, action) {
+  return frame.button("Restore…", "Write this text as a new version", action);
+}
+
+/** The button that begins `askRedaction`. */
+export function redactButton(frame, action) {
+  return frame.button("Redact…", "Erase this text for ever", action, { class: "mk-button mk-danger" });
+}
+
 /**
  * Write an older text as a new version. Where the head has moved since it was shown, this is said and asked once more.
  *

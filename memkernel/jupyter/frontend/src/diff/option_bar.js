@@ -1,4 +1,4 @@
-import { h } from "../dom.js";
+import { aria, h } from "../dom.js";
 
 const LAYOUTS = { auto: "Auto", split: "Split", unified: "Unified" };
 const SWITCHES = [
@@ -17,7 +17,7 @@ export function optionBar(frame, options, { layout, stats, walk, copy, close }) 
   const shown = [];
   const press = (name, value, label, title, action) => {
     const button = frame.button(label, title, action);
-    shown.push(() => button.setAttribute("aria-pressed", options.get(name) === value));
+    shown.push(() => aria(button, "pressed", options.get(name) === value));
     return button;
   };
   const next = ["Next change", () => walk.go(1)];

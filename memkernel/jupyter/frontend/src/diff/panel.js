@@ -1,4 +1,4 @@
-import { h, replace, text } from "../dom.js";
+import { aria, h, replace, text } from "../dom.js";
 import { changeWalk } from "./changes.js";
 import { copyText } from "./copying.js";
 import { optionBar } from "./option_bar.js";
@@ -81,7 +81,7 @@ export function diffPanel(frame, first) {
   /** Only what was asked for last is painted, or fails. */
   async function load() {
     const mine = ++asked;
-    const slow = setTimeout(() => box.setAttribute("aria-busy", true), SLOW_MS);
+    const slow = setTimeout(() => aria(box, "busy", true), SLOW_MS);
     try {
       const view = await pairs.get(ask(wanted));
       if (mine === asked) paint(view);
@@ -100,7 +100,7 @@ export function diffPanel(frame, first) {
     const isNew = view !== shown;
     shown = view;
     painted = layout();
-    box.setAttribute("aria-label", `Differences of ${title}`);
+    aria(box, "label", `Differences of ${title}`);
     replace(notes, view.notes.map((note) => h("div.mk-dialog", text(note))));
     stats.textContent = view.summary;
     rows.draw(view, painted, names);

@@ -79,7 +79,7 @@ function foldRow(row, columns, expand) {
   const line = h("tr");
   const show = (label, end, lines, fromEnd) => {
     const props = { type: "button", title: `Show the ${end} ${number(lines)} of them` };
-    return h("button.mk-button.mk-quiet", { ...props, onclick: () => expand(line, row, lines, fromEnd) }, label);
+    return h("button.mk-button", { ...props, onclick: () => expand(line, row, lines, fromEnd) }, label);
   };
   const buttons = [show(`⋯ ${counted(count, "unchanged line")}`, "first", Math.min(count, FOLD_MOST), false)];
   if (count > FOLD_STEP) {

@@ -1,6 +1,6 @@
-import { h, plain, replace, text } from "../dom.js";
+import { aria, h, plain, replace, text } from "../dom.js";
 import { versionLine } from "../format.js";
-import { askRedaction, askRestore } from "./dialogs.js";
+import { askRedaction, askRestore, redactButton, restoreButton } from "./dialogs.js";
 import { history } from "./history.js";
 import { traitOptions } from "./options.js";
 import { diffPanel } from "./panel.js";
@@ -12,8 +12,8 @@ export function versionDiff(frame) {
   const versions = history((version, before) => frame.call("history", { version, before }));
   const place = h("div");
   const steps = stepBar(frame, { history: versions, go, pin: (base) => look({ base }) });
-  const restore = frame.button("Restore…", "Write this text as a new version", askToRestore);
-  const redact = frame.button("Redact…", "Erase this text for ever", askToRedact, { class: "mk-button mk-danger" });
+  const restore = restoreButton(frame, askToRestore);
+  const redact = redactButton(frame, askToRedact);
   const title = plain(get("path"));
   const current = () => versions.at(shown.index + 1);
   const traits = () => ({ index: get("index"), base: get("base") });
@@ -109,7 +109,7 @@ export function versionDiff(frame) {
   const view = viewOf(get("view"), begin);
   const panel = diffPanel(frame, { ...begin, view, options: traitOptions(frame), keysWithin: frame.root, onPainted });
   const name = h("span.mk-title", text(get("path")));
-  frame.root.setAttribute("aria-label", `Versions of ${title}`);
+  aria(frame.root, "label", `Versions of ${title}`);
   frame.body.append(h("div.mk-bar", name, steps.elements, h("span.mk-gap"), restore, redact), place, panel.element);
   frame.keys({ ...steps.keys, b: ["Keep what it is compared with, or go back to the version before", togglePin] });
   for (const trait of ["index", "base"]) frame.on(trait, onTrait);

@@ -1,4 +1,4 @@
-import { h, replace, text } from "../dom.js";
+import { aria, h, replace, text } from "../dom.js";
 import { diffPanel } from "../diff/panel.js";
 
 const SHAPES = {
@@ -66,11 +66,11 @@ function showMade(frame, place, versions) {
 
   function open(button, id, path) {
     const panel = diffPanel(frame, { old: "prev", new: id, title: path, onClose: () => (close(), button.focus()) });
-    button.setAttribute("aria-expanded", "true");
+    aria(button, "expanded", "true");
     place.append(panel.element);
     close = () => {
       panel.dispose();
-      button.setAttribute("aria-expanded", "false");
+      aria(button, "expanded", "false");
       close = () => {};
     };
   }

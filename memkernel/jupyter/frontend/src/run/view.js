@@ -1,3 +1,4 @@
+import { aria } from "../dom.js";
 import { runHead } from "./head.js";
 import { transcript } from "./transcript.js";
 
@@ -29,7 +30,7 @@ export function agentRun(frame) {
     frame.ready(`${frame.get("status")}:${log.count()}`);
   }
 
-  frame.root.setAttribute("aria-label", `Agent run, ${frame.get("model")}`);
+  aria(frame.root, "label", `Agent run, ${frame.get("model")}`);
   frame.body.append(head.element, log.element);
   frame.keys({
     o: ["Open or close all tool calls", log.toggleCalls],

@@ -1,4 +1,4 @@
-import { h } from "../dom.js";
+import { aria, h } from "../dom.js";
 import { diffPanel } from "../diff/panel.js";
 
 /**
@@ -19,7 +19,7 @@ export function comparisons(frame) {
     function show() {
       const panel = open.get(key);
       place.replaceChildren(...(panel ? [panel.element] : []));
-      button.setAttribute("aria-expanded", Boolean(panel));
+      aria(button, "expanded", Boolean(panel));
     }
 
     function toggle() {

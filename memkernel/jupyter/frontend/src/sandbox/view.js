@@ -1,5 +1,5 @@
 import { question } from "../diff/dialogs.js";
-import { h, plain, replace, text } from "../dom.js";
+import { aria, h, plain, replace, text } from "../dom.js";
 import { comparisons } from "./comparing.js";
 import { keyed } from "./keyed.js";
 
@@ -16,7 +16,7 @@ export function sandboxPanel(frame) {
   const aside = h("div.mk-part.mk-aside", asideTitle, conflicts);
   const limits = frame.get("limits").map(([name, value]) => h("span", `${name} `, h("b", value)));
 
-  frame.root.setAttribute("aria-label", `Sandbox ${frame.get("name")}`);
+  aria(frame.root, "label", `Sandbox ${frame.get("name")}`);
   frame.body.append(
     h("div.mk-bar", h("span.mk-title", `sandbox ${frame.get("name")}`), sentence, h("span.mk-gap"), buttons),
     asking,
