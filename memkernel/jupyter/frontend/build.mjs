@@ -6,13 +6,19 @@ import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 
+// Custom properties that no script names: in the bundle each has a letter.
+const PROPERTIES = "text page faint head line came went came-word went-word bad tag mono focus".split(" ");
+const PROPERTY = new RegExp(`--(${PROPERTIES.join("|")})(?![a-z-])`, "g");
+const letter = (_, name) => `--${String.fromCharCode(97 + PROPERTIES.indexOf(name))}`;
+
 /** A stylesheet is its text, without what only people read. */
 const stylesheets = {
   name: "stylesheets",
   setup({ onLoad }) {
     onLoad({ filter: /\.css$/ }, async ({ path }) => {
-      const { code } = await transform(await readFile(path, "utf8"), { loader: "css", minify: true, charset: "utf8" });
-      return { contents: code.trim(), loader: "text" };
+      const options = { loader: "css", minify: true, charset: "utf8" };
+      const { code } = await transform(await readFile(path, "utf8"), options);
+      return { contents: code.trim().replace(PROPERTY, letter), loader: "text" };
     });
   },
 };
