@@ -107,7 +107,9 @@ def test_a_path_is_filtered_as_it_is_typed_and_contents_are_searched(lab: Lab, n
     page.screenshot("browser-search", root)
     hits.click()
     expect(content(root)).to_contain_text("Lengths are in metres")
-    box.fill("")
+    box.press("Enter")
+    hits.press("Escape")
+    expect(root.get_by_role("tree")).to_be_focused()
     expect(memory(root, "plan.md")).to_be_visible()
 
 
@@ -204,7 +206,8 @@ def test_a_memory_is_edited_and_saved_by_key(lab: Lab, notes: mk.Store) -> None:
     page.tab.keyboard.press("e")
     area = root.get_by_role("textbox", name="Text")
     expect(area).to_have_value("Ann\nBob\n")
-    area.fill("Ann\nBob\nCarol\n")
+    area.press("Control+End")
+    page.tab.keyboard.type("Carol\n")  # Enter, too: Lab would keep it from a textarea within a cell
     page.screenshot("browser-edit", root)
     area.press("Control+s")
     expect(area).to_be_hidden()

@@ -20,6 +20,8 @@ export function keyboard(root) {
   const dialog = h("div.mk-keys", { role: "dialog", "aria-label": "Keys", tabindex: "-1", hidden: true });
   let before = null;
   root.append(dialog);
+  // JupyterLab would prevent every line break that is typed within a cell, a textarea's, too; it listens on the target.
+  root.addEventListener("beforeinput", (event) => event.stopPropagation(), true);
 
   function toggle(open) {
     if (open) {

@@ -121,7 +121,10 @@ export function deskOf(frame) {
   function leave() {
     if (view.edit.title()) view.edit.leave();
     else if (view.diff.isOpen()) view.diff.close();
-    else if (view.head.box.value) filter((view.head.box.value = ""));
+    else if (view.head.box.value) {
+      filter((view.head.box.value = ""));
+      view.tree.focus(); // a hit that had the focus is gone
+    }
   }
 
   function reread() {

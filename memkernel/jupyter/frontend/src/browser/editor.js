@@ -57,7 +57,7 @@ export function editor(desk, questions) {
   }
 
   async function onSave(expect = draft.sha256, key = draft.key) {
-    if (!key) return questions.ask(NEW_PATH, [["Save", (typed) => onSave("", typed)]], draft.near);
+    if (!key) return questions.ask(NEW_PATH, [["Save", (typed) => onSave("", (draft.near = typed))]], draft.near);
     const text = draft.ends.restored(area.value);
     const answer = await desk.ask("Save", "save", { path: key, text, expect });
     if (!answer) return;
