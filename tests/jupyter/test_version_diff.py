@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ from traitlets import TraitError
 import memkernel as mk
 from memkernel.handle.diff import Diff
 from memkernel.jupyter.preferences import Preferences
+from memkernel.jupyter.widgets.living import LivingWidgets
 from memkernel.jupyter.widgets.version_diff import VersionDiff
 from tests.fix_kernel import Kernel
 
+PATIENCE_S = 30.0
 STATE_BYTES = 64 * 1024
 Open = Callable[..., Any]  # traitlets types what a trait holds by unions of unknowns
 
@@ -564,6 +567,25 @@ def test_what_somebody_else_redacts_is_not_shown_from_memory(store: mk.Store, op
     assert page.ask("patch", old=first, new=second)["hint"] == "Choose another version."
 
 
+def test_a_redaction_clears_every_view_of_the_kernel(store: mk.Store, open_: Open, page_of: PageOf) -> None:
+    (doomed, _), alive = write(store, SECRET, "gone\n"), LivingWidgets()
+    asked, other, closed = open_(), open_(), open_()
+    for widget in (asked, other):
+        alive.add(widget)
+        widget.shown_in = SimpleNamespace(living=alive), 0
+    told = threading.Event()
+
+    def note(change: object) -> None:
+        told.set()
+
+    other.observe(note, "view")
+    page_of(asked).ask("redact", version=doomed, confirm="1")
+    assert told.wait(PATIENCE_S)
+    assert "4711" in remembered(closed)
+    for widget in (asked, other):
+        assert "4711" not in remembered(widget) + json.dumps(state(widget)) + widget.static_html() + widget.plain()
+
+
 # -- in a kernel ---------------------------------------------------------------------------------
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -595,6 +617,17 @@ def test_fault_45_static_output_has_no_widget(kernel: Kernel) -> None:
     reply = kernel.run("%memory diff /a.md")
     assert [sorted(output) for output in reply.outputs] == [["text/html", "text/plain"]]
     assert kernel.run("import sys; 'anywidget' in sys.modules").text == "False"
+
+
+def test_what_a_command_redacts_is_gone_from_what_is_shown(kernel: Kernel) -> None:
+    kernel.run("%%memory put /a.md\nthe code is 4711\n")
+    kernel.run("%%memory put /a.md\nno code\n")
+    kernel.run("diff = %memory diff /a.md\nshown = diff.show()")
+    kernel.run("browsed = %memory browse /a.md\nlooked = browsed.show()\nlooked.selected_version = diff.old.id")
+    seen = "print([str(each).count('4711') for each in (shown.view, shown.plain(), looked.content)])"
+    assert kernel.run(seen).stdout == "[1, 1, 2]\n"
+    assert kernel.run("%memory redact /a.md@1 -y").status == "ok"
+    assert kernel.run(seen).stdout == "[0, 0, 0]\n"
 
 
 def test_a_step_in_a_kernel_replaces_the_copy_that_is_saved(kernel: Kernel) -> None:

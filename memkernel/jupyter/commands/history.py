@@ -104,7 +104,9 @@ def redact(notebook: Notebook, args: Namespace, body: str | None) -> MemoryVersi
         f"Notebooks that show it keep it. Type {doomed.ordinal} to do it:",
         typed=str(doomed.ordinal),
     )
-    return place.store.redact(place.path, doomed)
+    redacted = place.store.redact(place.path, doomed)
+    notebook.outputs.living.erased()
+    return redacted
 
 
 def _one_version(notebook: Notebook, args: Namespace) -> tuple[Place, MemoryVersion]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextvars
+import logging
 import sys
 import threading
 from collections import OrderedDict
 from typing import Any, Final, NamedTuple
 
-from memkernel.errors import HistoryPrunedError, InvalidInputError, NotConfirmedError, RefusedError
+from memkernel.errors import HistoryPrunedError, InvalidInputError, MemkernelError, NotConfirmedError, RefusedError
 from memkernel.handle.diff import absence, remarks, version_name, version_text
 from memkernel.handle.history import Erasure, History, restore
 from memkernel.handle.reading import StoreReading
@@ -29,6 +31,7 @@ _ERASED: Final = (
 )
 _NOTE_CHARACTERS: Final = 400
 _NAME_CHARACTERS: Final = 200
+_log = logging.getLogger(__name__)
 
 
 class Text(NamedTuple):
@@ -139,6 +142,21 @@ class Comparing(MemoryWidget):
     def changed(self) -> None:
         """Something was restored or redacted: show what there is now."""
 
+    def erased(self) -> None:
+        """Forget the texts, and show what there is now."""
+        with self._turn:
+            self._differences.clear()
+            try:
+                self.changed()
+            except MemkernelError:
+                _log.debug("what was erased could not be read again", exc_info=True)
+
+    def _tell_others(self) -> None:
+        """In a thread of its own: another view may be waiting for this one at the same time."""
+        if self.shown_in is not None:
+            tell = [self.shown_in[0].living.erased, self]
+            threading.Thread(target=contextvars.copy_context().run, args=tell, daemon=True).start()
+
     def pair(self, old: str, new: str) -> Pair:
         """The two sides. `old` may be "prev": the version before `new`, or nothing."""
         fresh = self._side(new)
@@ -239,6 +257,7 @@ class Comparing(MemoryWidget):
             redacted = [store.redact(None, each) for each in _doomed(found, others=others)]
         finally:
             self._differences.clear()
+            self._tell_others()
             self.changed()
         self.happened("redacted", version=version, others=[each.id for each in redacted[:-1]])
         return {"versions": [version_row(each) for each in redacted], "kept": found.kept}

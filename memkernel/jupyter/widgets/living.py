@@ -42,9 +42,11 @@ class LivingWidgets:
             surplus = self._widgets[:-MOST]
         self._close([widget for _, widget in surplus])
 
-    def close(self) -> None:
-        """Close all."""
-        self._close([widget for _, widget in self._widgets])
+    def erased(self, teller: MemoryWidget | None = None) -> None:
+        """A text was erased for ever: no other widget than the one that tells it goes on showing it."""
+        for _, widget in self._widgets:
+            if widget is not teller:
+                widget.erased()
 
     def _close(self, widgets: list[MemoryWidget]) -> None:
         with self._lock:

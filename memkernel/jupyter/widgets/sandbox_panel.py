@@ -313,6 +313,10 @@ class SandboxPanel(Comparing):
         known = [store for store in stores if store.id == ids.get(version)]
         return (known or [store for store in stores if _has(store, version)] or stores)[0]
 
+    def changed(self) -> None:
+        """What was restored is to be brought, and what was erased is put aside no more."""
+        self._look_soon()
+
     def own_text(self, text_id: str) -> Text | None:
         """`rejected:ID`: what was put aside, of a deletion nothing; `head:ID`: what the store has there now."""
         kind, _, name = text_id.partition(":")

@@ -131,6 +131,9 @@ class MemoryWidget(AnyWidget):
         if self.comm is not None:
             self.static_copy.update(bundle_of(self), raw=True)
 
+    def erased(self) -> None:
+        """A text of a store was erased for ever from elsewhere: show none that is gone. Any thread may say so."""
+
     # -- what the person does ------------------------------------------------------------------------
 
     def on_event(self, observer: Observer) -> None:
