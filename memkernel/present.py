@@ -24,6 +24,11 @@ def register(kind: type | str, presenter: Presenter) -> None:
     _presenters[kind if isinstance(kind, str) else _name(kind)] = presenter
 
 
+def forget(kind: type | str) -> None:
+    """Show objects of this type as text again."""
+    _presenters.pop(kind if isinstance(kind, str) else _name(kind), None)
+
+
 def presenter_for(thing: object) -> Presenter | None:
     """The presenter of the object's type, or of the nearest base class that has one."""
     names = map(_name, type(thing).__mro__)

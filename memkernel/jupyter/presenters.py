@@ -94,8 +94,10 @@ def _widget_class(module: str, name: str) -> Any:
 
 
 def unregister(shell: Shell) -> None:
-    """Leave the formatters as they were."""
+    """Leave the formatters as they were, and what is shown by `present` as text."""
+    present.forget(Run)
     for kind in map(".".join, _WIDGETS):
+        present.forget(kind)
         shell.display_formatter.ipython_display_formatter.pop(kind, None)
     for kind in (*_RECORDS, *map(".".join, (_CONNECTION, _SANDBOX, _REJECTED))):
         for mime_type in ("text/html", "text/plain"):

@@ -42,8 +42,11 @@ def test_loading_twice_duplicates_nothing_and_unloading_takes_everything_back(ke
     assert kernel.run("%memory use").status == "ok"
     assert kernel.complete("%memory cat /")[0] == ["/a.md"]
     assert kernel.run("len(get_ipython().Completer.custom_matchers)").text == "1"
+    assert kernel.run("browsed = %memory browse\nshown = browsed.show()").status == "ok"
+    assert kernel.run("print(browsed.show() is None)").stdout == "False\n"
     assert kernel.run("%unload_ext memkernel").status == "ok"
     assert kernel.run("%memory ls").status == "error"
+    assert kernel.run("print(browsed.show() is None)").stdout.endswith("\nTrue\n")
     assert kernel.run("len(get_ipython().Completer.custom_matchers)").text == "0"
 
 
