@@ -229,7 +229,7 @@ def test_no_line_becomes_more_elements_than_a_page_can_bear(name: str) -> None:
 def test_what_is_left_out_of_a_line_is_counted() -> None:
     (row,) = page_of(diff("", "\x01" * 10_000)).rows
     assert row[2][MOST_PIECES:] == [
-        ["⟨… 6,000 more characters⟩", "there is no room here for the whole line"],
+        ["⟨… 6,000 more characters⟩", "there is no room here for all of it"],
         NO_NEWLINE,
     ]
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memkernel.jupyter.widgets.diff_rows import MOST_PIECES
 from memkernel.jupyter.widgets.preview import MOST_NODES, preview
 
 # What content.js draws; whatever else stood here would be an element that nobody thought of.
 TAGS = {
-    *("p", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "del", "u", "hr", "br"),
+    *("p", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong", "s", "u", "hr", "br"),
     *("table", "thead", "tbody", "tr", "th", "td"),
 }
 
@@ -36,6 +37,7 @@ def each(nodes: list[Any]) -> Iterator[Any]:
         ("[a](http://b.c)", [["p", [["u", [["", "a"]]], ["", " (http://b.c)"]]]]),
         ("<http://b.c>", [["p", [["u", [["", "http://b.c"]]]]]]),
         ("![a](b.png)", [["p", [["", "a (b.png)"]]]]),
+        ("~~a~~", [["p", [["s", [["", "a"]]]]]]),
         ("<script>x</script>", [["p", [["", "<script>x</script>"]]]]),
         ("---\na: b\n---\nc", [["pre", [["", "a: b\n"]]], ["p", [["", "c"]]]]),
         ("a\r\n\r\nb", [["p", [["", "a"]]], ["p", [["", "b"]]]]),
@@ -58,3 +60,11 @@ def test_a_long_text_is_cut(text: str) -> None:
     nodes, is_cut = preview(text[:102_400])
     assert is_cut
     assert MOST_NODES <= sum(1 for _ in each(nodes)) <= MOST_NODES + 20
+
+
+@pytest.mark.parametrize("text", ["\x01" * 102_400, "\x01\n\n" * 30_000, "\x01`\x01` " * 20_000])
+def test_characters_that_cannot_be_seen_are_elements_too(text: str) -> None:
+    nodes, _ = preview(text)
+    drawn = list(each(nodes))
+    marks = sum(len(node[1]) for node in drawn if node[0] == "" and isinstance(node[1], list))
+    assert len(drawn) + marks <= MOST_NODES + MOST_PIECES + 20

@@ -79,6 +79,13 @@ def lines_page(lines: list[str], start: int, count: int) -> list[Marked]:
     return [_line(text, sys.maxsize)[0] for text in islice(lines, start - 1, start - 1 + min(count, PAGE.rows))]
 
 
+def marked_part(text: str) -> Marked:
+    """The text, as far as the page can hold its pieces: one of control characters alone would be all pieces."""
+    side = _Side(sys.maxsize)
+    shown = side.marked(text)
+    return [*shown, *side.rest] if side.left_out else shown
+
+
 def _items(found: TextDiff) -> Iterator[Fold | Line]:
     for fold, hunk in zip(found.folds, [*found.hunks, None], strict=True):
         if fold.length:
@@ -169,7 +176,7 @@ class _Side:
         if not self.left_out:
             return []
         more = "1 more character" if self.left_out == 1 else f"{self.left_out:,} more characters"
-        return [[f"⟨… {more}⟩", "there is no room here for the whole line"]]
+        return [[f"⟨… {more}⟩", "there is no room here for all of it"]]
 
 
 def _length(piece: str | list[str]) -> int:

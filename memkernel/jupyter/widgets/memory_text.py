@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from memkernel.handle.diff import absence
+from memkernel.jupyter.widgets.diff_rows import marked_part
 from memkernel.jupyter.widgets.preview import preview
-from memkernel.jupyter.widgets.rows import marked, version_row
+from memkernel.jupyter.widgets.rows import version_row
 from memkernel.models import MemoryVersion
 from memkernel.render import moment_text, one_line, size_text
 
@@ -38,7 +39,7 @@ def content_of(version: MemoryVersion, newest: MemoryVersion, *, readonly: bool)
     return {
         "path": version.path or "",
         "version": version_row(version),
-        "text": None if text is None else marked(text),
+        "text": None if text is None else marked_part(text),
         "nodes": nodes,
         "cut": is_cut,
         "note": one_line(absence(version)),

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from memkernel.jupyter.widgets.rows import Marked, marked
+from memkernel.jupyter.widgets.diff_rows import marked_part
+from memkernel.jupyter.widgets.rows import Marked
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -54,7 +55,7 @@ class _Page:
 
     def add(self, tag: str, text: str) -> None:
         """A node that holds one text."""
-        self._put([tag, [["", marked(text)]]])
+        self._put([tag, [self._words_of(text)]])
 
     def draw(self, tokens: Sequence[Token]) -> bool:
         """Whether all of the tokens had room."""
@@ -92,7 +93,7 @@ class _Page:
         tag = token.tag
         if tag[0] == "h":
             tag = _LEVELS.get(tag, "h6")
-        self._enter(["del" if tag == "s" else tag, []])
+        self._enter([tag, []])
 
     def _link(self, token: Token) -> None:
         if token.nesting > 0:
@@ -109,7 +110,12 @@ class _Page:
         if task:
             text = f"{'☐' if task[1] == ' ' else '☑'} {text[task.end() :]}"
         if text:
-            self._put(["", marked(text)])
+            self._put(self._words_of(text))
+
+    def _words_of(self, text: str) -> Node:
+        shown = marked_part(text)
+        self._left -= 0 if isinstance(shown, str) else len(shown)  # each piece is an element of the page, too
+        return ["", shown]
 
     def _is_at_begin_of_item(self) -> bool:
         tags = [tag for tag, _ in self._open[-2:]]
