@@ -121,9 +121,8 @@ class StoreDiff:
         """The same of the first of these changes, as many as take no time that a person would notice."""
         asked, left = list[StoreChange](), _LINES_BYTES
         for change in changes:
-            if change.id not in self._lines:
-                left -= sum(side.content_size_bytes or 0 for side in (change.old, change.new) if side)
-            if left >= 0 or not asked:
+            left -= sum(side.content_size_bytes or 0 for side in (change.old, change.new) if side)
+            if change.id in self._lines or left >= 0 or not asked:
                 asked.append(change)
         return self.lines(asked)
 

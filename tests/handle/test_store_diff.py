@@ -205,3 +205,16 @@ def test_a_change_is_named_by_its_newer_version(notes: mk.Store) -> None:
     assert deleted.id == deleted.old.id
     assert isinstance(deleted, StoreChange)
     assert back.diff(deleted).removed == 1
+
+
+def test_lines_that_are_counted_soon_are_no_more_when_asked_again(notes: mk.Store) -> None:
+    """A static copy is made of them again and again."""
+    begun = notes.at(seq=-1)
+    for number in range(12):
+        notes.write(f"/large/{number:02}.md", "x" * 99_999 + "\n")
+    found = notes.compare(begun)
+    counted = found.lines_soon(found)
+    assert 0 < len(counted) < len(found)
+    assert found.lines_soon(found) == counted
+    assert len(found.lines()) == len(found)
+    assert len(found.lines_soon(found)) == len(found)
