@@ -187,6 +187,21 @@ def test_the_static_copy_follows_at_most_once_a_pause_and_ends_with_the_last_sta
     assert len(copy.shown) <= 2 + (time.monotonic() - began) / 0.2
 
 
+def test_a_copy_that_cannot_be_made_later_is_logged_and_the_next_one_is_made(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(widget, "STATIC_PAUSE_S", 0.05)
+    sample = Sample()
+    sample.static_copy = copy = Copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(sample, "plain", lambda: 1 / 0)
+        patch.setattr(sample, "_copied_at", time.monotonic())
+        sample.refresh_static()
+        eventually(lambda: "copy of a Sample was not brought up to date" in caplog.text)
+    sample.refresh_static()
+    eventually(lambda: len(copy.shown) == 1)
+
+
 def test_a_copy_that_is_wanted_at_once_does_not_wait() -> None:
     sample = Sample()
     sample.static_copy = copy = Copy()

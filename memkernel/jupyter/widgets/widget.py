@@ -120,8 +120,12 @@ class MemoryWidget(AnyWidget):
 
     def _on_timer(self) -> None:
         with self._copying:
-            if self._copy_timer is not None:
+            if self._copy_timer is None:
+                return
+            try:
                 self._copy()
+            except Exception:  # it may have to read, and the database is away: nobody waits for this thread's error
+                _log.warning("the copy of a %s was not brought up to date", type(self).__name__, exc_info=True)
 
     def _copy(self) -> None:
         if self._copy_timer is not None:
