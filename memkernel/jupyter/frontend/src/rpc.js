@@ -38,12 +38,16 @@ export function requests(model, patienceMs = PATIENCE_MS) {
   function call(method, params = {}) {
     return new Promise((resolve, reject) => {
       const id = ++last;
-      const timer = setTimeout(() => {
-        waiting.delete(id);
+      const giveUp = () => {
+        settle(id);
         reject(new BusyError(method));
-      }, patienceMs);
-      waiting.set(id, { resolve, reject, timer });
-      model.send({ id, method, params });
+      };
+      waiting.set(id, { resolve, reject, timer: setTimeout(giveUp, patienceMs) });
+      try {
+        model.send({ id, method, params });
+      } catch {
+        giveUp(); // the host refuses to send: the kernel is gone
+      }
     });
   }
 

@@ -52,3 +52,14 @@ test("a closed channel waits for nothing and listens to nothing", () => {
   expect([vi.getTimerCount(), model.listening()]).toEqual([0, 0]);
   vi.useRealTimers();
 });
+
+test("a host that cannot send says that the kernel is gone, at once", async () => {
+  vi.useFakeTimers();
+  const model = fakeModel();
+  model.send = () => {
+    throw new Error("Cannot send");
+  };
+  await expect(requests(model).call("diff")).rejects.toBeInstanceOf(BusyError);
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
+});
