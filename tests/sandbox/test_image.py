@@ -23,6 +23,9 @@ from memkernel.sandbox.image import REPOSITORY, REQUIREMENTS, Images, shipped_do
 from tests.docker_daemon import INSTALLATION, OFFLINE_BASE
 
 MakeImage = Callable[..., str]
+# They count the containers that look at images: one worker runs them, one after another.
+pytestmark = pytest.mark.xdist_group("images")
+
 _numbers = itertools.count(os.getpid() * 1000)
 
 

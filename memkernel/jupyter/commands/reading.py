@@ -112,7 +112,7 @@ COMMANDS: Final = (
         "Look through a store: memories, texts, history.",
         _declare_browse,
         browse,
-        ("%memory", "%memory browse team-notes", "%memory browse handbook:/rules"),
+        ("%memory browse", "%memory browse team-notes", "%memory browse handbook:/rules"),
     ),
     Command("ls", "List memories and directories.", _declare_ls, ls, ("%memory ls /", "%memory ls handbook:/rules -r")),
     Command("tree", "Draw everything below a path.", _declare_tree, tree, ("%memory tree", "%memory tree /projects")),
