@@ -20,12 +20,10 @@ from memkernel.sandbox.base import SandboxSpec
 from memkernel.sandbox.docker import DockerSandbox
 from memkernel.sandbox.engine import Engine
 from memkernel.sandbox.image import REPOSITORY, REQUIREMENTS, Images, shipped_dockerfile, tag_of
-from tests.docker_daemon import INSTALLATION, OFFLINE_BASE
+from tests.docker_daemon import OFFLINE_BASE
 
 MakeImage = Callable[..., str]
-# They count the containers that look at images: one worker runs them, one after another.
-pytestmark = pytest.mark.xdist_group("images")
-
+INSTALLATION = f"tests-image-{os.getpid()}"  # its own: what it counts is not a neighbour's
 _numbers = itertools.count(os.getpid() * 1000)
 
 
