@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from memkernel.errors import PreconditionFailedError, RedactedError
 from memkernel.handle.reading import StoreReading
 from memkernel.handle.store import Store
+from memkernel.handle.versions import version_before
 from memkernel.models import Lineage, MemoryVersion, View
 
 
@@ -78,9 +79,7 @@ class History:
         Raises:
             HistoryPrunedError: it was pruned.
         """
-        if version.ordinal == 1:
-            return None
-        return self._versions.before(version.id, memory_store_id=self.store.id, view=view)
+        return version_before(self.store.connection.database, version, view=view)
 
     def lineage(self, memory_id: str, *, before: int | None = None, limit: int = 200) -> Lineage:
         """The versions of a memory, alive or not, newest first, from below the ordinal `before` on."""

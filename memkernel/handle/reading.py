@@ -13,7 +13,7 @@ from memkernel.handle.points import PointSpec, find_point
 from memkernel.handle.records import Records
 from memkernel.handle.snapshot import Snapshot
 from memkernel.handle.store_diff import StoreDiff
-from memkernel.handle.versions import VersionSpec, find_version
+from memkernel.handle.versions import VersionSpec, find_version, version_before
 from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Page, SearchHit
 from memkernel.render import html_of, text_of
 
@@ -192,12 +192,7 @@ class StoreReading:
         newer = self.version(path, "head" if new is None else new)
         if old is not None:
             return Diff.of(path, self.version(path, old), newer, self)
-        return Diff.of(path, self._before(newer), newer, self)
-
-    def _before(self, version: MemoryVersion) -> MemoryVersion | None:
-        if version.ordinal == 1:
-            return None
-        return self._versions.before(version.id, memory_store_id=self.id)
+        return Diff.of(path, version_before(self.connection.database, newer), newer, self)
 
     # -- the whole store, then and now -------------------------------------------------------------
 

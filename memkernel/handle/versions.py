@@ -96,3 +96,14 @@ def find_version(
     if not newest:
         raise VersionNotFoundError("@head", path)
     return newest[0]
+
+
+def version_before(database: Database, version: MemoryVersion, *, view: View = "full") -> MemoryVersion | None:
+    """The version before this one in its lineage; None before the first.
+
+    Raises:
+        HistoryPrunedError: it was pruned.
+    """
+    if version.ordinal == 1:
+        return None
+    return database.memory_versions.before(version.id, memory_store_id=version.memory_store_id, view=view)
