@@ -139,7 +139,11 @@ class StoreDiff:
         return made if lines else made.drop(columns=["added", "removed"])
 
     def show(self) -> object:
-        """Show it: interactively where the notebook can, as text elsewhere."""
+        """Show it: interactively where the notebook can, as text elsewhere.
+
+        Returns:
+            The widget; None where there is none.
+        """
         return present.show(self)
 
     def __str__(self) -> str:
