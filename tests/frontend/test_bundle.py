@@ -13,7 +13,7 @@ import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
-from tests.suites import FRONTEND, NODE, run
+from tests.suites import FRONTEND, NODE, TYPESCRIPT, run
 
 ROOT: Final = FRONTEND.parents[2]
 BUNDLE: Final = FRONTEND.parent / "static" / "widgets.js"
@@ -27,6 +27,7 @@ MAKES_HTML: Final = re.compile(
     r"\b(innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe|createContextualFragment|DOMParser|srcdoc|eval)\b"
     r"|document\.write|new Function"
 )
+KINDS: Final = ("dependencies", "devDependencies", "optionalDependencies")
 REACHES_OUT: Final = re.compile(r"\b(fetch|import|sendBeacon)\(|\b(XMLHttpRequest|WebSocket|EventSource|Worker)\b")
 
 
@@ -111,3 +112,16 @@ def test_the_source_archive_has_what_it_is_made_of_and_no_package_of_others(tmp_
         names = {name.partition("/")[2] for name in opened.getnames()}
     assert {"memkernel/jupyter/frontend/src/index.js", "memkernel/jupyter/frontend/package-lock.json"} <= names
     assert [name for name in names if "node_modules" in name] == []
+
+
+# -- what it is built and tested with ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", [FRONTEND, TYPESCRIPT], ids=lambda folder: folder.name)
+def test_the_lock_file_holds_all_that_its_packages_name(folder: Path) -> None:
+    """A package published by halves can be locked, with an optional dependency that no registry has; npm ci then
+    refuses the whole file."""
+    packages = json.loads((folder / "package-lock.json").read_text())["packages"]
+    held = {path.rpartition("node_modules/")[2] for path in packages}
+    named = {name for package in packages.values() for kind in KINDS for name in package.get(kind, ())}
+    assert named - held == set()
