@@ -15,7 +15,7 @@ from anthropic._base_client import (  # pyright: ignore[reportPrivateUsage]  # s
 
 from memkernel.agent import checks
 from memkernel.errors import AgentError, NoApiKeyError, UnsupportedClientError
-from memkernel.models import Settings
+from memkernel.models import RunKind, Settings
 
 Client: TypeAlias = anthropic.Anthropic
 """Its siblings for other platforms answer to the same names."""
@@ -29,7 +29,7 @@ class Speaker(NamedTuple):
 
     client: Client
     model: str
-    scripted: bool
+    kind: RunKind
 
 
 def choose(model: str | None, client: object | None, settings: Settings) -> Speaker:
@@ -50,15 +50,15 @@ def choose(model: str | None, client: object | None, settings: Settings) -> Spea
     model = checks.text_or_none("model", model, hint="Name one, or leave it out.")
     wished = model or settings.model or DEFAULT_MODEL
     if client is not None:
-        return Speaker(checked(client), wished, wished == SCRIPTED_MODEL)
+        return Speaker(checked(client), wished, "scripted" if wished == SCRIPTED_MODEL else "live")
     real = None if wished == SCRIPTED_MODEL else from_settings(settings)
     if real is not None:
-        return Speaker(real, wished, scripted=False)
+        return Speaker(real, wished, "live")
     if model not in (None, SCRIPTED_MODEL):
         raise NoApiKeyError
     from memkernel.agent.scripted import stand_in
 
-    return Speaker(stand_in(), SCRIPTED_MODEL, scripted=True)
+    return Speaker(stand_in(), SCRIPTED_MODEL, "scripted")
 
 
 def checked(client: object) -> Client:

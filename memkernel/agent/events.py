@@ -1,52 +1,38 @@
 """What happens in a run, as frozen records handed to every subscriber in order.
 
-    RunStarted (TurnStarted (ThinkingDelta | TextDelta)* (ToolCalled ToolReturned)* TurnEnded | Notice)* RunEnded
+    RunStarted (TurnStarted (ThinkingDelta | TextDelta)* Replied Call* TurnEnded | Notice)* RunEnded
+    Call: ToolCalled (ApprovalAsked? ApprovalAnswered)? ToolReturned
 
 A `Notice` of kind `retry` says that what its turn had streamed is dropped: the turn begins anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
-Status = Literal["running", "done", "stopped", "error", "refused", "max_turns", "max_tokens"]
-NoticeKind = Literal["retry", "refusal", "max_tokens", "max_turns", "stopped", "error"]
+from memkernel.models import RunKind, RunStatus, Usage
 
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens as the API counted them; `input_tokens` leaves out what the cache read or took in."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_input_tokens + other.cache_read_input_tokens,
-            self.cache_creation_input_tokens + other.cache_creation_input_tokens,
-        )
-
-    def __str__(self) -> str:
-        cached = self.cache_read_input_tokens + self.cache_creation_input_tokens
-        kept = f", {cached:,} through the cache" if cached else ""
-        return f"{self.input_tokens:,} tokens in, {self.output_tokens:,} out{kept}"
+Status: TypeAlias = RunStatus
+# fmt: off
+NoticeKind = Literal[
+    "retry", "refusal", "stopped", "error", "compaction", "recording",
+    "max_turns", "max_tokens", "max_total_tokens", "max_cost", "max_time",
+]
+# fmt: on
+Decision = Literal["approved", "denied"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run begins. `scripted`: a script answers in place of a language model, and every view says so."""
+    """A run begins. Of a `kind` that is not `live` every view says so."""
 
     type: ClassVar = "run_started"
     run_id: str
     prompt: str
     model: str
-    scripted: bool
+    kind: RunKind = "live"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +60,36 @@ class ThinkingDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Replied:
+    """The reply is complete. `content`: its blocks as the API's JSON, as the conversation goes on with them."""
+
+    type: ClassVar = "replied"
+    turn: int
+    content: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A tool waits until a person approves of its call, or does not: `run.approve(tool_use_id)`, `run.deny(…)`."""
+
+    type: ClassVar = "approval_asked"
+    tool_use_id: str
+    name: str
+    input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswered:
+    """What was decided. `by`: `person`, or why nobody was asked: `policy` (never), `stop`."""
+
+    type: ClassVar = "approval_answered"
+    tool_use_id: str
+    decision: Decision
+    by: Literal["person", "policy", "stop"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCalled:
     """A tool is about to run. `input` is what the model sent, unchecked."""
 
@@ -85,7 +101,7 @@ class ToolCalled:
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """A tool ended. `content` is what the model is told, as text."""
+    """A tool ended. `content` is what the model is told, as text; `result` the same as the API's `tool_result`."""
 
     type: ClassVar = "tool_returned"
     tool_use_id: str
@@ -93,6 +109,7 @@ class ToolReturned:
     content: str
     is_error: bool
     duration_s: float
+    result: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +143,17 @@ class RunEnded:
 
 
 Event: TypeAlias = (
-    RunStarted | TurnStarted | TextDelta | ThinkingDelta | ToolCalled | ToolReturned | TurnEnded | Notice | RunEnded
+    RunStarted
+    | TurnStarted
+    | TextDelta
+    | ThinkingDelta
+    | Replied
+    | ToolCalled
+    | ApprovalAsked
+    | ApprovalAnswered
+    | ToolReturned
+    | TurnEnded
+    | Notice
+    | RunEnded
 )
 Sink: TypeAlias = Callable[[Event], None]

@@ -173,7 +173,7 @@ class _Loop:
     def play(self) -> None:
         run = self._run
         try:
-            run.publish(RunStarted(run.id, run.prompt, run.model, run.scripted))
+            run.publish(RunStarted(run.id, run.prompt, run.model, run.kind))
             run.stopping.open()
             # One attempt a request: what is tried again is decided, and shown, here.
             self._client = self._request.client.with_options(max_retries=0)

@@ -12,7 +12,7 @@ from memkernel.agent import conversation, transcript
 from memkernel.agent.conversation import Message
 from memkernel.agent.events import Event, RunEnded, Sink, Status, TextDelta, ThinkingDelta, Usage
 from memkernel.agent.stopping import Stopping
-from memkernel.models import MemoryVersion
+from memkernel.models import MemoryVersion, RunKind
 from memkernel.render import counted
 from memkernel.sinks import Sinks
 
@@ -27,7 +27,7 @@ class Run:
         id: `run_…`; the cause of every version that the run made.
         prompt: what was asked.
         model: which model was asked.
-        scripted: whether a script answered in place of a language model.
+        kind: who answers: a `live` model, a script in its place (`scripted`), or a recording (`recorded`).
         store: the memory that it works with, as whoever began the run holds it: a `memkernel.Store`; or None.
         max_turns: how many replies it may take; None where nobody said.
         status: `running`, then how it ended: `done`, `stopped` (interrupted), `error`, `refused`, `max_turns` or
@@ -48,7 +48,7 @@ class Run:
         *,
         model: str,
         messages: Sequence[Message] = (),
-        scripted: bool = False,
+        kind: RunKind = "live",
         changes: Changes | None = None,
         store: object | None = None,
         max_turns: int | None = None,
@@ -57,7 +57,7 @@ class Run:
         self.id = ids.mint("run")
         self.prompt = prompt
         self.model = model
-        self.scripted = scripted
+        self.kind: RunKind = kind
         self.store = store
         self.max_turns = max_turns
         self.status: Status = "running"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TextIO, TypeAlias
+from typing import Any, Final, TextIO, TypeAlias
 
 from memkernel.agent.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
     Event,
     Notice,
+    Replied,
     RunEnded,
     RunStarted,
     Status,
@@ -20,15 +23,24 @@ from memkernel.agent.events import (
     TurnEnded,
     TurnStarted,
 )
+from memkernel.models import RunKind
 from memkernel.render import TranscriptEntry, counted, transcript_html, transcript_text, visible
 
-BADGE = "scripted, not a language model"
+BADGES: Final[dict[RunKind, str]] = {
+    "live": "",
+    "scripted": "scripted, not a language model",
+    "recorded": "recorded, no model answers now",
+}
 
 _WORDS: Mapping[Status, str] = {
     "stopped": "stopped by the user",
     "error": "failed",
     "max_turns": "out of turns",
     "max_tokens": "cut off",
+    "max_total_tokens": "out of tokens",
+    "max_cost": "out of budget",
+    "max_time": "out of time",
+    "lost": "lost: its kernel ended",
 }
 _PREVIEW_LINES, _PREVIEW_CHARS = 6, 160
 _NOTHING_MADE: Mapping[str, Sequence[str]] = {}
@@ -73,6 +85,8 @@ def entries(events: Iterable[Event], made: Made = _NOTHING_MADE) -> list[Transcr
                     del found[turn_begins:]
                 found.append(TranscriptEntry("notice", text))
                 turn_begins = len(found)
+            case Replied() | ApprovalAsked() | ApprovalAnswered():
+                pass
             case TurnEnded() | RunEnded():
                 turn_begins = len(found)
     return found
@@ -120,7 +134,7 @@ def _heading(events: Sequence[Event]) -> str:
 
 
 def _badge(events: Sequence[Event]) -> str:
-    return BADGE if any(isinstance(event, RunStarted) and event.scripted for event in events) else ""
+    return next((BADGES[event.kind] for event in events if isinstance(event, RunStarted)), "")
 
 
 def _footer(events: Sequence[Event]) -> str:
@@ -137,8 +151,8 @@ class TextTranscript:
     def __call__(self, event: Event) -> None:
         """Write one event."""
         match event:
-            case RunStarted(scripted=True):
-                self._line(f"[{BADGE}]")
+            case RunStarted(kind=kind) if BADGES[kind]:
+                self._line(f"[{BADGES[kind]}]")
             case TextDelta(text=text):
                 self._write(text)
             case ToolCalled(name=name, input=given):

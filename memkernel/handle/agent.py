@@ -15,7 +15,7 @@ from memkernel.agent import checks
 from memkernel.agent.run import Run
 from memkernel.errors import AgentError, InvalidInputError
 from memkernel.handle.records import Records
-from memkernel.models import MemoryVersion
+from memkernel.models import MemoryVersion, RunKind
 
 if TYPE_CHECKING:
     from memkernel.agent.conversation import Message
@@ -29,7 +29,7 @@ class Agent:
 
     Attributes:
         model: who answers; `scripted` is the stand-in that needs no key, and every view of its answers says so.
-        scripted: whether it is the stand-in.
+        kind: who answers: a `live` model, a script in its place (`scripted`), or a recording (`recorded`).
         session_id: `sesn_…`; the actor of everything that the agent writes.
         messages: the conversation so far as the API's JSON; may be replaced.
         last_run: the newest run, also one that failed.
@@ -76,7 +76,8 @@ class Agent:
         from memkernel.agent import clients, loop
 
         speaker = clients.choose(model, client, config.load())
-        self.model, self.scripted = speaker.model, speaker.scripted
+        self.model = speaker.model
+        self.kind: RunKind = speaker.kind
         self.session_id = checks.session_id(session_id)
         self.messages: list[Message] = []
         self.last_run: Run | None = None
@@ -160,7 +161,7 @@ class Agent:
         run = Run(
             checks.text("the prompt", prompt, hint="Say what the agent shall do."),
             model=self.model,
-            scripted=self.scripted,
+            kind=self.kind,
             messages=checks.messages(self.messages),
             changes=self._changes,
             store=self._store,

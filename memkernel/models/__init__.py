@@ -38,6 +38,11 @@ from memkernel.models.records import SearchHit as SearchHit
 from memkernel.models.records import SearchResult as SearchResult
 from memkernel.models.records import ServerStatus as ServerStatus
 from memkernel.models.records import View as View
+from memkernel.models.runs import RunEvent as RunEvent
+from memkernel.models.runs import RunKind as RunKind
+from memkernel.models.runs import RunRecord as RunRecord
+from memkernel.models.runs import RunStatus as RunStatus
+from memkernel.models.runs import Usage as Usage
 from memkernel.models.sessions import Access as Access
 from memkernel.models.sessions import AgentReference as AgentReference
 from memkernel.models.sessions import Attachment as Attachment

@@ -104,12 +104,12 @@ def test_a_client_that_brings_its_own_header_needs_no_key(closing: list[Any]) ->
 
 def test_without_key_and_model_the_stand_in_answers() -> None:
     speaker = clients.choose(None, None, Settings())
-    assert (speaker.model, speaker.scripted) == ("scripted", True)
+    assert (speaker.model, speaker.kind) == ("scripted", "scripted")
 
 
 def test_scripted_asks_no_model_even_with_a_key() -> None:
-    assert clients.choose("scripted", None, Settings(api_key="k")).scripted
-    assert clients.choose(None, None, Settings(api_key="k", model="scripted")).scripted
+    assert clients.choose("scripted", None, Settings(api_key="k")).kind == "scripted"
+    assert clients.choose(None, None, Settings(api_key="k", model="scripted")).kind == "scripted"
 
 
 def test_a_model_asked_for_by_name_needs_a_key() -> None:
@@ -121,7 +121,7 @@ def test_a_model_asked_for_by_name_needs_a_key() -> None:
 def test_with_a_key_the_default_model_answers(closing: list[Any]) -> None:
     speaker = clients.choose(None, None, Settings(api_key="k", api_base_url="http://127.0.0.1:9"))
     closing.append(speaker.client)
-    assert (speaker.model, speaker.scripted) == ("claude-sonnet-5-5", False)
+    assert (speaker.model, speaker.kind) == ("claude-sonnet-5-5", "live")
     assert (speaker.client.api_key, str(speaker.client.base_url)) == ("k", "http://127.0.0.1:9")
 
 

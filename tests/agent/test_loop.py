@@ -73,7 +73,7 @@ def test_events_come_in_the_order_in_which_things_happen(play: Play, recorder: R
         *[TurnStarted, TextDelta, TurnEnded],
         RunEnded,
     ]
-    assert played.run.events[0] == RunStarted(played.run.id, "Note SI", "claude-sonnet-5-5", scripted=False)
+    assert played.run.events[0] == RunStarted(played.run.id, "Note SI", "claude-sonnet-5-5", "live")
     assert played.events(ToolCalled) == [ToolCalled(call.id, "note", {"text": "SI"})]
     (returned,) = played.events(ToolReturned)
     assert isinstance(returned, ToolReturned)

@@ -169,7 +169,7 @@ def test_an_interrupt_while_a_command_waits_for_a_lock_leaves_the_tool_usable(
 
 def test_the_stand_in_remembers_across_conversations(tool: MemoryTool, database: Database, store_id: str) -> None:
     def ask(prompt: str) -> Run:
-        run = Run(prompt, model="scripted", scripted=True)
+        run = Run(prompt, model="scripted", kind="scripted")
         loop.play(run, loop.Request(stand_in(), "scripted", [tool]))
         return run
 

@@ -28,7 +28,7 @@ def ask(tmp_path: Path) -> Ask:
     tool = BetaLocalFilesystemMemoryTool(str(tmp_path))
 
     def _ask(prompt: str) -> Run:
-        run = Run(prompt, model="scripted", scripted=True)
+        run = Run(prompt, model="scripted", kind="scripted")
         loop.play(run, loop.Request(stand_in(), "scripted", [tool]))
         assert run.status == "done"
         return run

@@ -22,14 +22,15 @@ from memkernel.agent.events import (
     TurnStarted,
     Usage,
 )
+from memkernel.models import RunKind
 from memkernel.render import TranscriptEntry
 
 USAGE = Usage(100, 20)
 VIEW: dict[str, Any] = {"command": "view", "path": "/memories"}
 
 
-def started(*, scripted: bool = False) -> RunStarted:
-    return RunStarted("run_1", "Go on", "scripted" if scripted else "claude-sonnet-5-5", scripted)
+def started(kind: RunKind = "live") -> RunStarted:
+    return RunStarted("run_1", "Go on", "claude-sonnet-5-5" if kind == "live" else kind, kind)
 
 
 def ended(status: Status = "done", turns: int = 1) -> RunEnded:
@@ -131,7 +132,7 @@ def test_as_text_tells_the_model_the_end_and_the_tokens() -> None:
 
 
 def test_the_badge_is_on_every_form_of_a_scripted_run() -> None:
-    events = [started(scripted=True), *turn(TextDelta("Done.")), ended()]
+    events = [started("scripted"), *turn(TextDelta("Done.")), ended()]
     for form in (transcript.as_text(events), transcript.as_html(events), "\n".join(printed(*events))):
         assert "scripted, not a language model" in form
 

@@ -107,12 +107,12 @@ def test_without_a_store_there_is_no_memory_tool(scripted: Scripted) -> None:
 
 def test_without_a_key_and_a_model_the_stand_in_answers_and_says_so(store: mk.Store) -> None:
     agent = mk.Agent(store=store)
-    assert (agent.model, agent.scripted) == ("scripted", True)
+    assert (agent.model, agent.kind) == ("scripted", "scripted")
     run = quiet(agent, "Remember that it rains")
     assert "scripted, not a language model" in str(run)
     assert "scripted, not a language model" in run._repr_mimebundle_()["text/html"]  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
     assert isinstance(run.events[0], RunStarted)
-    assert run.events[0].scripted
+    assert run.events[0].kind == "scripted"
 
 
 def test_no_key_is_an_error_before_anything_is_sent(store: mk.Store) -> None:

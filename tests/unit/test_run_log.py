@@ -25,7 +25,7 @@ from memkernel.agent.events import (
 )
 from memkernel.jupyter.widgets.run_log import MOST_ENTRIES, STATE_BYTES, Made, RunLog
 
-STARTED = RunStarted("run_1", "Tidy", "claude-sonnet-5-5", scripted=False)
+STARTED = RunStarted("run_1", "Tidy", "claude-sonnet-5-5", "live")
 CALLED = ToolCalled("toolu_1", "memory", {"command": "view", "path": "/memories"})
 RETURNED = ToolReturned("toolu_1", "memory", "nothing", is_error=False, duration_s=0.0123)
 ENDED = TurnEnded(1, "end_turn", Usage(1, 2))

@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
-from traitlets import Bool, Dict, Float, Int, List, Unicode
+from traitlets import Dict, Float, Int, List, Unicode
 
 from memkernel.agent import transcript
 from memkernel.agent.events import Event, RunEnded, Status, ToolReturned, TurnEnded, TurnStarted, Usage
@@ -41,7 +41,7 @@ class AgentRun(Comparing):
     complete before the cell is over.
 
     Attributes:
-        run_id, title, model, scripted: of the run; the title is the store's.
+        run_id, title, model, badge: of the run; the title is the store's, the badge says that no model answers.
         status: `running`, then how it ended.
         turn, max_turns: the turn under way, and how many there may be (0: nobody said).
         usage: tokens so far: `in`, `out`, `cache_read`, `cache_write`.
@@ -55,7 +55,7 @@ class AgentRun(Comparing):
     run_id = Unicode().tag(sync=True)
     title = Unicode().tag(sync=True)
     model = Unicode().tag(sync=True)
-    scripted = Bool().tag(sync=True)
+    badge = Unicode().tag(sync=True)
     status = Unicode("running").tag(sync=True)
     turn = Int(0).tag(sync=True)
     max_turns = Int(0).tag(sync=True)
@@ -82,7 +82,7 @@ class AgentRun(Comparing):
             run_id=run.id,
             title=store.name if store else "",
             model=run.model,
-            scripted=run.scripted,
+            badge=transcript.BADGES[run.kind],
             max_turns=run.max_turns or 0,
             usage=_usage(Usage()),
             words=_words("running", 0, run.max_turns or 0, Usage()),

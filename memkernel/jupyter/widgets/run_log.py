@@ -18,8 +18,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from memkernel.agent.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
     Event,
     Notice,
+    Replied,
     RunEnded,
     RunStarted,
     TextDelta,
@@ -86,6 +89,8 @@ class RunLog:
                 changes = [*(self._dropped() if kind == "retry" else []), self._put("notice", text)]
                 self._turn_begins = self._keys + 1
                 return changes
+            case Replied() | ApprovalAsked() | ApprovalAnswered():
+                return []
             case TurnStarted() | TurnEnded() | RunEnded():
                 self._turn_begins = self._keys + 1
                 return []

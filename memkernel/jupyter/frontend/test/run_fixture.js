@@ -9,7 +9,7 @@ export function runState(more = {}) {
     run_id: "run_1",
     title: "Team notes",
     model: "claude-sonnet-5-5",
-    scripted: false,
+    badge: "",
     status: "running",
     turn: 1,
     max_turns: 50,

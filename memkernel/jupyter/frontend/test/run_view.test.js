@@ -119,7 +119,7 @@ test("earlier entries come before the others", async () => {
 
 test("the head says who answers, that a script is none, the turn, the tokens and the status", () => {
   const words = { status: "running", turn: "turn 3 of 50", usage: "1,200 tokens in, 34 out" };
-  const { root, model } = openRun({ scripted: true, model: "scripted", turn: 3, words });
+  const { root, model } = openRun({ badge: "scripted, not a language model", model: "scripted", turn: 3, words });
   const head = root.querySelector(".mk-bar").textContent;
   for (const each of ["scripted, not a language model", "on Team notes", ...Object.values(words)]) {
     expect(head).toContain(each);

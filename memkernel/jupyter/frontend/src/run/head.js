@@ -15,7 +15,7 @@ export function runHead(frame) {
     h("span.mk-title", frame.get("model")),
     title ? `on ${title}` : null,
     status,
-    frame.get("scripted") ? h("span.mk-tag", "scripted, not a language model") : null,
+    frame.get("badge") ? h("span.mk-tag", frame.get("badge")) : null,
     turns,
     turn,
     elapsed,
