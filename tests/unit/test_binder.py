@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -39,14 +40,6 @@ def test_a_script_can_be_run_and_needs_no_other_account(script: Path) -> None:
     assert text.startswith("#!/usr/bin/env bash\n")
     assert not re.search(r"\b(sudo|apt|apt-get|su)\b", re.sub(r"(?m)^#.*$", "", text))
     subprocess.run(["bash", "-n", str(script)], check=True)
-
-
-def test_git_keeps_the_scripts_executable() -> None:
-    told = subprocess.run(
-        ["git", "ls-files", "--stage", "binder"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    modes = {line.rpartition("/")[2]: line.split()[0] for line in told.stdout.splitlines()}
-    assert {modes[script.name] for script in SCRIPTS} == {"100755"}
 
 
 def test_all_that_the_package_needs_is_pinned_as_it_asks() -> None:
@@ -98,12 +91,10 @@ def test_the_image_is_finished_as_an_ordinary_user_would(tmp_path: Path) -> None
 
 
 def _checkout(target: Path) -> Path:
-    """The files that git knows, as a builder has them."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
-    for name in filter(None, listed.decode().split("\0")):
-        if name.startswith("tests/") or not (ROOT / name).is_file():
-            continue
-        copy = target / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes((ROOT / name).read_bytes())
+    """What of the repository a builder needs."""
+    target.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, target)
+    for name in ("memkernel", "notebooks", "binder"):
+        shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
     return target
