@@ -58,3 +58,4 @@ from memkernel.models.timeline import ChangeKind as ChangeKind
 from memkernel.models.timeline import Point as Point
 from memkernel.models.timeline import StoreAsOf as StoreAsOf
 from memkernel.models.timeline import StoreChange as StoreChange
+from memkernel.models.tools import ToolAnswer as ToolAnswer
