@@ -24,7 +24,15 @@ from memkernel.agent.events import (
     TurnStarted,
 )
 from memkernel.models import RunKind
-from memkernel.render import TranscriptEntry, counted, transcript_html, transcript_text, visible
+from memkernel.render import (
+    RUN_WORDS,
+    TranscriptEntry,
+    counted,
+    dollars_text,
+    transcript_html,
+    transcript_text,
+    visible,
+)
 
 BADGES: Final[dict[RunKind, str]] = {
     "live": "",
@@ -32,16 +40,16 @@ BADGES: Final[dict[RunKind, str]] = {
     "recorded": "recorded, no model answers now",
 }
 
-_WORDS: Mapping[Status, str] = {
-    "stopped": "stopped by the user",
-    "error": "failed",
-    "max_turns": "out of turns",
-    "max_tokens": "cut off",
-    "max_total_tokens": "out of tokens",
-    "max_cost": "out of budget",
-    "max_time": "out of time",
-    "lost": "lost: its kernel ended",
+WAITS: Final = "waits for your approval"
+_DENIED: Final = {"person": "denied", "policy": "not allowed", "stop": "not run"}
+_TELLING: Final[Mapping[str, Sequence[str]]] = {
+    "memory": ("command", "path", "old_path", "new_path"),
+    "bash": ("command",),
+    **dict.fromkeys(("read", "write", "edit"), ("file_path",)),
+    **dict.fromkeys(("glob", "grep"), ("pattern", "path")),
 }
+"""Which fields of a call say in a line what it does."""
+
 _PREVIEW_LINES, _PREVIEW_CHARS = 6, 160
 _NOTHING_MADE: Mapping[str, Sequence[str]] = {}
 
@@ -50,16 +58,16 @@ Made: TypeAlias = Mapping[str, Sequence[str]]
 """The id of a call -> a line for each version that it made."""
 
 
-def as_text(events: Sequence[Event], made: Made = _NOTHING_MADE) -> str:
+def as_text(events: Sequence[Event], made: Made = _NOTHING_MADE, *, cost_usd: float | None = None) -> str:
     """The run as plain text, at most 60 lines."""
     said = entries(events, made)
-    return transcript_text(said, heading=_heading(events), badge=_badge(events), footer=_footer(events))
+    return transcript_text(said, heading=_heading(events), badge=_badge(events), footer=_footer(events, cost_usd))
 
 
-def as_html(events: Sequence[Event], made: Made = _NOTHING_MADE) -> str:
+def as_html(events: Sequence[Event], made: Made = _NOTHING_MADE, *, cost_usd: float | None = None) -> str:
     """The run as one piece of HTML that needs neither script nor style sheet."""
     said = entries(events, made)
-    return transcript_html(said, heading=_heading(events), badge=_badge(events), footer=_footer(events))
+    return transcript_html(said, heading=_heading(events), badge=_badge(events), footer=_footer(events, cost_usd))
 
 
 def entries(events: Iterable[Event], made: Made = _NOTHING_MADE) -> list[TranscriptEntry]:
@@ -78,43 +86,53 @@ def entries(events: Iterable[Event], made: Made = _NOTHING_MADE) -> list[Transcr
                 found.append(TranscriptEntry("thinking", text))
             case ToolCalled():
                 found.append(_called(event, made.get(event.tool_use_id, ())))
-            case ToolReturned():
-                _put_result(found, event)
+            case ToolReturned(tool_use_id=called, content=told, is_error=is_error, duration_s=took):
+                _put(found, called, result=told, is_error=is_error, duration_s=took)
             case Notice(kind=kind, text=text):
                 if kind == "retry":
                     del found[turn_begins:]
                 found.append(TranscriptEntry("notice", text))
                 turn_begins = len(found)
-            case Replied() | ApprovalAsked() | ApprovalAnswered():
-                pass
-            case TurnEnded() | RunEnded():
+            case ApprovalAsked():
+                _put(found, event.tool_use_id, asked=WAITS)
+            case ApprovalAnswered():
+                _put(found, event.tool_use_id, asked=approval_words(event))
+            case Replied() | TurnEnded() | RunEnded():
                 turn_begins = len(found)
     return found
 
 
 def status_words(status: Status) -> str:
     """How a run stands: `stopped by the user`."""
-    return _WORDS.get(status, status)
+    return RUN_WORDS[status]
+
+
+def approval_words(answer: ApprovalAnswered) -> str:
+    """What became of a call that had to be approved: `approved`, `denied: not on a Friday`."""
+    if answer.decision == "approved":
+        return "approved"
+    return f"{_DENIED[answer.by]}{f': {answer.reason}' if answer.reason else ''}"
 
 
 def call_line(name: str, given: Mapping[str, Any]) -> str:
-    """A call in a few words: `memory create /memories/units.md`."""
-    if name == "memory" and isinstance(command := given.get("command"), str):
-        places = [given.get(field) for field in ("path", "old_path", "new_path")]
-        return _shortened(" ".join([name, command, *(place for place in places if isinstance(place, str))]))
+    """A call in a few words: `memory create /memories/units.md`, `bash ls -l`."""
+    told = [given[field] for field in _TELLING.get(name, ()) if isinstance(given.get(field), str)]
+    if told:
+        return _shortened(" ".join([name, *told]))
     return _shortened(f"{name}({', '.join(f'{field}={_json(value)}' for field, value in given.items())})")
 
 
 def _called(event: ToolCalled, made: Sequence[str]) -> TranscriptEntry:
     arguments = _json(dict(event.input), indent=2)
-    return TranscriptEntry("tool", call_line(event.name, event.input), arguments=arguments, made=tuple(made))
+    line = call_line(event.name, event.input)
+    return TranscriptEntry("tool", line, id=event.tool_use_id, arguments=arguments, made=tuple(made))
 
 
-def _put_result(found: list[TranscriptEntry], event: ToolReturned) -> None:
+def _put(found: list[TranscriptEntry], tool_use_id: str, **fields: Any) -> None:
+    """Add to the entry of a call what is known of it by now."""
     for at in range(len(found) - 1, -1, -1):
-        call = found[at]
-        if call.kind == "tool" and call.duration_s is None:
-            found[at] = replace(call, result=event.content, is_error=event.is_error, duration_s=event.duration_s)
+        if found[at].id == tool_use_id:
+            found[at] = replace(found[at], **fields)
             return
 
 
@@ -137,8 +155,9 @@ def _badge(events: Sequence[Event]) -> str:
     return next((BADGES[event.kind] for event in events if isinstance(event, RunStarted)), "")
 
 
-def _footer(events: Sequence[Event]) -> str:
-    return next((str(event.usage) for event in events if isinstance(event, RunEnded)), "")
+def _footer(events: Sequence[Event], cost_usd: float | None) -> str:
+    used = next((str(event.usage) for event in events if isinstance(event, RunEnded)), "")
+    return f"{used} · {dollars_text(cost_usd)}" if used and cost_usd else used
 
 
 class TextTranscript:
@@ -157,6 +176,10 @@ class TextTranscript:
                 self._write(text)
             case ToolCalled(name=name, input=given):
                 self._line(f"→ {call_line(name, given)}")
+            case ApprovalAsked():
+                self._line(f"  ? {WAITS}")
+            case ApprovalAnswered(decision=decision):
+                self._line(f"  {'✓' if decision == 'approved' else '✗'} {approval_words(event)}")
             case ToolReturned():
                 self._lines(_preview(event))
             case Notice(text=text):

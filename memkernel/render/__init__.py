@@ -26,6 +26,7 @@ from memkernel.render.reports import (
     result_text,
     status_words,
 )
+from memkernel.render.runs import RUN_WORDS, dollars, dollars_text, tokens, who_answered
 from memkernel.render.store_changes import (
     CHANGE_SIGNS,
     Between,
@@ -46,6 +47,7 @@ from memkernel.render.trees import tree_html, tree_text
 __all__ = [
     "CHANGE_SIGNS",
     "HTML_BYTES",
+    "RUN_WORDS",
     "TEXT_LINES",
     "Between",
     "Cell",
@@ -60,6 +62,8 @@ __all__ = [
     "counted",
     "diff_html",
     "diff_text",
+    "dollars",
+    "dollars_text",
     "duration_text",
     "facts_html",
     "facts_text",
@@ -92,10 +96,12 @@ __all__ = [
     "table_html",
     "table_text",
     "text_of",
+    "tokens",
     "transcript_html",
     "transcript_text",
     "tree_html",
     "tree_text",
     "version_line",
     "visible",
+    "who_answered",
 ]

@@ -23,9 +23,9 @@ SAID_CHARACTERS: Final = 4_000
 class TranscriptEntry:
     """One thing that was said or done. All but the first two fields belong to a tool's call.
 
-    `text` is what was said, or the call in one line. `arguments` is all that was sent to the tool and
-    `result` what it answered, as text; `duration_s` is None while it has not answered. `made` has a line for each
-    version that the call made.
+    `text` is what was said, or the call in one line, `id` the call's. `arguments` is all that was sent to the tool and
+    `result` what it answered, as text; `duration_s` is None while it has not answered. `asked` says how it stands with
+    the person's approval, where that was needed. `made` has a line for each version that the call made.
     """
 
     kind: EntryKind
@@ -35,6 +35,8 @@ class TranscriptEntry:
     is_error: bool = False
     duration_s: float | None = None
     made: tuple[str, ...] = ()
+    id: str = ""
+    asked: str = ""
 
 
 def transcript_text(entries: Iterable[TranscriptEntry], *, heading: str = "", badge: str = "", footer: str = "") -> str:
@@ -95,7 +97,8 @@ def _tool_lines(entry: TranscriptEntry) -> list[str]:
     left_out = len(lines) - RESULT_LINES
     more = [f"  {mark} … {counted(left_out, 'more line')}"] if left_out > 0 else []
     made = [f"  {line}" for line in entry.made]
-    return [f"→ {entry.text}", *(f"  {mark} {line}" for line in lines[:RESULT_LINES]), *more, *made]
+    asked = [f"  ? {entry.asked}"] if entry.asked else []
+    return [f"→ {entry.text}", *asked, *(f"  {mark} {line}" for line in lines[:RESULT_LINES]), *more, *made]
 
 
 def _notice_lines(entry: TranscriptEntry) -> list[str]:
@@ -128,7 +131,8 @@ def _thinking_html(entry: TranscriptEntry) -> str:
 def _tool_html(entry: TranscriptEntry) -> str:
     time = "" if entry.duration_s is None else f" · {duration_text(entry.duration_s)}"
     state = '<strong class="bad">error</strong> ' if entry.is_error else ""
-    call = f"→ <code>{html_line(entry.text, LINE_CHARACTERS)}</code> {state}"
+    asked = f'<span class="tag">{html_line(entry.asked, LINE_CHARACTERS)}</span> ' if entry.asked else ""
+    call = f"→ <code>{html_line(entry.text, LINE_CHARACTERS)}</code> {asked}{state}"
     details = "".join(f"<pre><span>{_detail(text)}</span></pre>" for text in (entry.arguments, entry.result) if text)
     made = "<br>".join(f"<code>{html_line(line, LINE_CHARACTERS)}</code>" for line in entry.made)
     folded = f'<details><summary>{call}<span class="faint">{time}</span></summary>{details}</details>'

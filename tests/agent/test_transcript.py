@@ -9,6 +9,8 @@ import pytest
 
 from memkernel.agent import transcript
 from memkernel.agent.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
     Event,
     Notice,
     RunEnded,
@@ -65,7 +67,9 @@ def test_a_run_is_a_list_of_what_was_said_and_done() -> None:
         TranscriptEntry("prompt", "Go on"),
         TranscriptEntry("thinking", "hm"),
         TranscriptEntry("text", "I look."),
-        TranscriptEntry("tool", "memory view /memories", arguments=called, result="nothing", duration_s=0.25),
+        TranscriptEntry(
+            "tool", "memory view /memories", id="toolu_1", arguments=called, result="nothing", duration_s=0.25
+        ),
         TranscriptEntry("text", "Done."),
     ]
 
@@ -209,3 +213,62 @@ def test_errors_notices_and_long_results_are_printed() -> None:
 )
 def test_every_ending_has_its_words(status: Status, words: str) -> None:
     assert printed(ended(status, turns=2)) == [f"{words} · 2 turns · 100 tokens in, 20 out"]
+
+
+# -- approvals, costs, calls ---------------------------------------------------------------------------
+
+
+def asked(answer: ApprovalAnswered | None = None) -> list[Event]:
+    """A run whose one call had to be approved."""
+    called = [ToolCalled("toolu_1", "bash", {"command": "rm -r /"}), ApprovalAsked("toolu_1", "bash", {})]
+    return [started(), TurnStarted(1), *called, *([answer] if answer else [])]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "waits for your approval"),
+        (ApprovalAnswered("toolu_1", "approved", "person"), "approved"),
+        (ApprovalAnswered("toolu_1", "denied", "person"), "denied"),
+        (ApprovalAnswered("toolu_1", "denied", "person", "not <b>now</b>\u202e"), "denied: not <b>now</b>⟨U+202E⟩"),
+        (ApprovalAnswered("toolu_1", "denied", "policy"), "not allowed"),
+        (ApprovalAnswered("toolu_1", "denied", "stop"), "not run"),
+    ],
+)
+def test_how_it_stands_with_an_approval_is_said_below_its_call(answer: ApprovalAnswered | None, words: str) -> None:
+    assert f"→ bash rm -r /\n  ? {words}" in transcript.as_text(asked(answer))
+    assert "<b>now" not in transcript.as_html(asked(answer))
+    sign = "?" if answer is None else "✓" if answer.decision == "approved" else "✗"
+    assert printed(*asked(answer))[-1] == f"  {sign} {words}"
+
+
+def test_answers_find_their_calls_in_whatever_order_they_come() -> None:
+    calls = [ToolCalled(f"toolu_{n}", "bash", {"command": f"echo {n}"}) for n in (1, 2)]
+    results = [ToolReturned(f"toolu_{n}", "bash", f"said {n}", False, 0.1) for n in (2, 1)]
+    entries = transcript.entries([started(), TurnStarted(1), *calls, *results])
+    assert [(entry.text, entry.result) for entry in entries[1:]] == [
+        ("bash echo 1", "said 1"),
+        ("bash echo 2", "said 2"),
+    ]
+
+
+def test_a_cost_that_is_known_stands_beside_the_tokens() -> None:
+    events = [started(), *turn(TextDelta("Done.")), ended()]
+    assert transcript.as_text(events, cost_usd=0.0123).endswith("20 out · $0.0123")
+    assert "20 out · $1.50" in transcript.as_html(events, cost_usd=1.5)
+    assert transcript.as_text(events).endswith("20 out")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "line"),
+    [
+        ("bash", {"command": "ls -l\necho"}, "bash ls -l echo"),
+        ("bash", {"restart": True}, "bash(restart=true)"),
+        ("edit", {"file_path": "/a.md", "old_string": "x"}, "edit /a.md"),
+        ("grep", {"pattern": "SI", "path": "/mnt"}, "grep SI /mnt"),
+        ("glob", {"pattern": 5}, "glob(pattern=5)"),
+        ("weather", {"city": "Bern"}, 'weather(city="Bern")'),
+    ],
+)
+def test_a_call_is_a_line_that_says_what_it_does(name: str, given: dict[str, Any], line: str) -> None:
+    assert transcript.call_line(name, given) == line
