@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
 from memkernel.models import CellResult
+from memkernel.sandbox.rehome import Rehoming
 
 OutputSink = Callable[[dict[str, Any]], None]
 """Is handed each output (nbformat's shape) as it comes, already filtered; and two kinds that a notebook does not save:
@@ -99,6 +100,32 @@ class SandboxStatus:
     detail: str
 
 
+class Process(ABC):
+    """A command beside the kernel that is spoken to line by line; it ends with the kernel's place, and on `kill`."""
+
+    @property
+    @abstractmethod
+    def alive(self) -> bool:
+        """Whether it can still answer."""
+
+    @abstractmethod
+    def write(self, data: bytes) -> None:
+        """Bytes for its stdin; nothing where it has ended."""
+
+    @abstractmethod
+    def read_line(self, timeout_s: float) -> bytes:
+        """The next line of its stdout without its end; b"" where it has ended, or said more than anybody reads.
+
+        Raises:
+            TimeoutError: no line came in time.
+            SandboxClosedError, EngineError: as `SandboxBackend.run`.
+        """
+
+    @abstractmethod
+    def kill(self) -> None:
+        """Kill it and all that it started, whatever session that is in; whoever waits for a line gets b""."""
+
+
 class SandboxBackend(ABC):
     """A sandbox: a Jupyter kernel whose state lives from cell to cell, and commands beside it.
 
@@ -106,9 +133,16 @@ class SandboxBackend(ABC):
     """
 
     kind: ClassVar[Literal["docker", "local"]]
+    python: ClassVar[str] = "python3"
+    """The Python of the sandbox that runs what memkernel brings along."""
 
     def __init__(self, spec: SandboxSpec) -> None:
         self.spec = spec
+
+    @property
+    def rehoming(self) -> Rehoming:
+        """Where its paths really are; none is elsewhere but in a sandbox without namespaces."""
+        return Rehoming({})
 
     @property
     @abstractmethod
@@ -172,6 +206,14 @@ class SandboxBackend(ABC):
         environment: Mapping[str, str] | None = None,
     ) -> ExecResult:
         """Run a command beside the kernel, without a shell (Decision 2); after `timeout_s` all it started is killed.
+
+        Raises:
+            SandboxClosedError, EngineError: as `run`.
+        """
+
+    @abstractmethod
+    def process(self, argv: Sequence[str]) -> Process:
+        """Start a command beside the kernel that goes on from call to call; it adopts its own orphans.
 
         Raises:
             SandboxClosedError, EngineError: as `run`.

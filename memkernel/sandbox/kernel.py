@@ -20,6 +20,7 @@ from memkernel.sandbox.base import (
     ExecResult,
     OutputSink,
     Place,
+    Process,
     SandboxBackend,
     SandboxSpec,
     SandboxStatus,
@@ -27,6 +28,7 @@ from memkernel.sandbox.base import (
 from memkernel.sandbox.follow import Followed, Follower
 from memkernel.sandbox.life import Life, how, raise_if_lost
 from memkernel.sandbox.output import Outputs, clean
+from memkernel.sandbox.process import KernelProcess
 from memkernel.sandbox.relay import RelayClosedError
 from memkernel.sandbox.verdict import judge
 from memkernel.sandbox.walls import check_timeout
@@ -269,6 +271,9 @@ class KernelSandbox(SandboxBackend):
         return ExecResult(
             work.exit_code, work.stdout, work.stderr, work.timed_out, work.truncated, time.monotonic() - began
         )
+
+    def process(self, argv: Sequence[str]) -> Process:
+        return KernelProcess(self._living(), argv, cwd=self._folder(HOME), check=self._check_open)
 
     def _wait_for(self, work: Command, life: Life, timeout_s: float | None) -> None:
         deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s + _ANSWER_S

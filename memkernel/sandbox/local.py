@@ -51,6 +51,7 @@ class LocalSandbox(KernelSandbox):
     """Runs cells as processes of the caller. `level` is 1 or 2; by default the better one that is allowed here."""
 
     kind: ClassVar[Literal["docker", "local"]] = "local"
+    python: ClassVar[str] = sys.executable
 
     def __init__(self, spec: SandboxSpec, *, level: Level | None = None) -> None:
         super().__init__(spec)
@@ -110,6 +111,10 @@ class LocalSandbox(KernelSandbox):
         if self.level == 2:
             self._rehoming = Rehoming(self._local.folders())
         return self._local
+
+    @property
+    def rehoming(self) -> Rehoming:
+        return self._rehoming
 
     def mapped(self, path: str) -> str:
         """A path of the sandbox as its processes have to use it: the same on level 1."""

@@ -99,9 +99,14 @@ class Relay:
         environment: Mapping[str, str],
         timeout_s: float | None,
         handle: Handler,
+        serves: bool = False,
     ) -> int:
-        """Start a command; `handle` is told STDOUT, STDERR and, last, EXIT with `{"code", "timed_out"}`."""
+        """Start a command; `handle` is told STDOUT, STDERR and, last, EXIT with `{"code", "timed_out"}`.
+
+        One that `serves` is fed later, adopts its own orphans, and takes all that it started with it when it ends.
+        """
         request = {"argv": list(argv), "cwd": cwd, "environment": dict(environment), "timeout_s": timeout_s}
+        request["serves"] = serves
         data = json.dumps(request).encode()
         if len(data) % PIECE == 0:
             data += b" "  # a request of several frames ends with one that is not full
@@ -115,8 +120,13 @@ class Relay:
         self.write(frame(protocol.EXEC, number, data))
         if stdin:
             self.write(frame(protocol.INPUT, number, stdin))
-        self.write(frame(protocol.INPUT_END, number))
+        if not serves:
+            self.write(frame(protocol.INPUT_END, number))
         return number
+
+    def feed(self, number: int, data: bytes) -> None:
+        """Bytes for the stdin of a command that serves."""
+        self.write(frame(protocol.INPUT, number, data))
 
     def signal(self, number: int, signal_number: int) -> None:
         """A signal to a command and its group."""

@@ -1,4 +1,4 @@
-"""What runs in a sandbox besides the person's code: the start of the kernel, and the helper.
+"""What runs in a sandbox besides the person's code: the start of the kernel, the helper, the agent's tools.
 
 These modules are sent as text (`python3 -c SOURCE`), so that an image needs nothing of memkernel: stdlib only,
 Python 3.8, no import but of each other. The host takes the numbers of the protocol from them.
@@ -14,6 +14,7 @@ CONNECTION: Final = "MEMKERNEL_CONNECTION"
 """The kernel's variable with the connection info as JSON; it takes it out of its environment."""
 
 _HELPER: Final = ("protocol", "processes", "loop", "links", "commands", "serve")
+_TOOLS: Final = ("processes", "tools_paths", "tools_files", "tools_children", "tools_search", "tools_bash", "tools")
 
 _SENT: Final = """\
 import sys, types
@@ -36,12 +37,18 @@ def helper_argv(prefix: str, python: str = "python3", *, kernel: list[str] | Non
     below it, and ends when the kernel does, with its exit code (128 + N after signal N). Without, it helps in a pid
     namespace whose first process leads to the kernel. The kernel's own output goes to the helper's stderr.
     """
-    return [python, "-I", "-S", "-c", _helper_source(), prefix, *(kernel or ())]
+    return [python, "-I", "-S", "-c", _source(_HELPER), prefix, *(kernel or ())]
+
+
+def tools_argv(python: str = "python3") -> list[str]:
+    """The command of the agent's tools: a server of JSON lines on its stdin and stdout."""
+    return [python, "-I", "-S", "-c", _source(_TOOLS)]
 
 
 @cache
-def _helper_source() -> str:
-    names = [f"{__name__}.{name}" for name in _HELPER]
+def _source(modules: tuple[str, ...]) -> str:
+    """The modules as one program; the last one's `main` runs."""
+    names = [f"{__name__}.{name}" for name in modules]
     return _SENT.format(modules=[(name, _text(name.rpartition(".")[2])) for name in names], last=names[-1])
 
 

@@ -9,11 +9,19 @@ import time
 from typing import IO, Any, Callable, Dict, Optional, Set
 
 from memkernel.sandbox.inside.loop import Loop
-from memkernel.sandbox.inside.processes import Processes, below, kill_all, now_ticks, send_signal
+from memkernel.sandbox.inside.processes import (
+    Processes,
+    below,
+    has_variable,
+    kill_all,
+    now_ticks,
+    send_signal,
+)
 from memkernel.sandbox.inside.protocol import EXIT, INPUT, INPUT_END, KILL, PIECE, SIGNAL, STDERR, STDOUT
 
 _REMEMBER_S = 5.0  # a command has ended, and the host may still want the end of what it started
 _LINGER_S = 0.1  # a command has ended, and somebody else still holds its stdout
+_MARK = "MEMKERNEL_SERVER"  # a variable of what a command that serves has started
 
 
 class Command:
@@ -29,7 +37,10 @@ class Command:
         self._timed_out = False
         self._code: Optional[int] = None
         self.born = now_ticks()
+        self.serves = bool(request.get("serves"))
         environment = {**os.environ, **request["environment"]}
+        if self.serves:
+            environment[_MARK] = str(number)
         self._process = subprocess.Popen(
             request["argv"],
             stdin=subprocess.PIPE,
@@ -83,7 +94,10 @@ class Command:
     def _tree(self, processes: Processes, others: "Commands") -> Set[int]:
         roots = {pid for pid, each in processes.items() if self.pid in (pid, each.session)}
         roots.discard(os.getpid())
-        if not any(each.running for each in others.values() if each is not self):
+        if self.serves:
+            mine = below([os.getpid()], processes)
+            roots.update(pid for pid in mine if has_variable(pid, "%s=%d" % (_MARK, self._number)))
+        elif not any(each.running for each in others.values() if each is not self and not each.serves):
             known = {each.pid for each in others.values()}
             roots.update(
                 pid
@@ -139,6 +153,8 @@ class Command:
         self._code = self._process.returncode = code
         self._loop.never((self, "timeout"))
         self._loop.at((self, "linger"), time.monotonic() + _LINGER_S, self._tell)
+        if self.serves:
+            self.kill(self.others)  # what it had adopted is the helper's now
         self._tell_if_over()
 
     def _tell_if_over(self) -> None:

@@ -86,6 +86,15 @@ def below(roots: Iterable[int], processes: Processes) -> Set[int]:
     return found
 
 
+def has_variable(pid: int, variable: str) -> bool:
+    """Whether a process was started with `NAME=value` in its environment."""
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as file:
+            return variable.encode() in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
 def send_signal(pid: int, number: int) -> None:
     """A signal to a process and, where it leads its group, to all of it: as Jupyter interrupts a kernel."""
     if pid <= 1:
