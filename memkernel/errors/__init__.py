@@ -13,17 +13,20 @@
     │   ├── MemoryNotFoundError                     .path_or_id .near
     │   ├── VersionNotFoundError                    .version
     │   ├── SessionNotFoundError                    .session
+    │   ├── RunNotFoundError                        .run
     │   └── ApiKeyNotFoundError                     .api_key
     ├── AmbiguousStoreError                     .store .candidates
     ├── ConflictError                           the state is not what the caller thought
     │   ├── PreconditionFailedError                 .expected .actual .path
     │   │   └── SyncConflictError                       .report .result
     │   ├── PathConflictError                       .path .conflicting_memory_id .conflicting_path
-    │   └── AlreadyExistsError                      .name
+    │   ├── AlreadyExistsError                      .name
+    │   └── RunTakenOverError                       .run
     ├── RefusedError                            the rules of the store say no
     │   ├── StoreArchivedError                      .store
     │   ├── StoreAttachedError                      .store .sessions
     │   ├── SessionRunningError                     .session
+    │   ├── RunRunningError                         .run
     │   ├── CapacityError                           .limit
     │   ├── HeadRedactionError                      .version
     │   ├── RedactedError                           .version
@@ -53,6 +56,8 @@
     ├── AgentError
     │   ├── UnsupportedClientError                  .client
     │   ├── NoApiKeyError
+    │   ├── RecordingError                          none, unwritable, or of another run
+    │   ├── UnisolatedModelError                    a live model, and a sandbox that does not isolate
     │   └── ModelRequestError                       .status_code .request_id
     └── ApiError                                .status_code .headers
 
@@ -68,6 +73,7 @@ from memkernel.errors.absence import ApiKeyNotFoundError as ApiKeyNotFoundError
 from memkernel.errors.absence import MemoryNotFoundError as MemoryNotFoundError
 from memkernel.errors.absence import NoStoreInUseError as NoStoreInUseError
 from memkernel.errors.absence import NotFoundError as NotFoundError
+from memkernel.errors.absence import RunNotFoundError as RunNotFoundError
 from memkernel.errors.absence import SessionNotFoundError as SessionNotFoundError
 from memkernel.errors.absence import StoreNotFoundError as StoreNotFoundError
 from memkernel.errors.absence import VersionNotFoundError as VersionNotFoundError
@@ -75,12 +81,15 @@ from memkernel.errors.agents import AgentError as AgentError
 from memkernel.errors.agents import MemoryToolError as MemoryToolError
 from memkernel.errors.agents import ModelRequestError as ModelRequestError
 from memkernel.errors.agents import NoApiKeyError as NoApiKeyError
+from memkernel.errors.agents import RecordingError as RecordingError
+from memkernel.errors.agents import UnisolatedModelError as UnisolatedModelError
 from memkernel.errors.agents import UnsupportedClientError as UnsupportedClientError
 from memkernel.errors.api import ApiError as ApiError
 from memkernel.errors.conflicts import AlreadyExistsError as AlreadyExistsError
 from memkernel.errors.conflicts import ConflictError as ConflictError
 from memkernel.errors.conflicts import PathConflictError as PathConflictError
 from memkernel.errors.conflicts import PreconditionFailedError as PreconditionFailedError
+from memkernel.errors.conflicts import RunTakenOverError as RunTakenOverError
 from memkernel.errors.inputs import ContentTooLargeError as ContentTooLargeError
 from memkernel.errors.inputs import InvalidContentError as InvalidContentError
 from memkernel.errors.inputs import InvalidInputError as InvalidInputError
@@ -94,6 +103,7 @@ from memkernel.errors.refusals import NotConfirmedError as NotConfirmedError
 from memkernel.errors.refusals import QueryRefusedError as QueryRefusedError
 from memkernel.errors.refusals import RedactedError as RedactedError
 from memkernel.errors.refusals import RefusedError as RefusedError
+from memkernel.errors.refusals import RunRunningError as RunRunningError
 from memkernel.errors.refusals import SessionRunningError as SessionRunningError
 from memkernel.errors.refusals import StoreArchivedError as StoreArchivedError
 from memkernel.errors.refusals import StoreAttachedError as StoreAttachedError

@@ -63,6 +63,14 @@ class SessionNotFoundError(NotFoundError):
         self.session = session
 
 
+class RunNotFoundError(NotFoundError):
+    """No run has this id."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(f"there is no run {run!r}", hint="`%agent ls` lists the runs.")
+        self.run = run
+
+
 class AmbiguousStoreError(MemkernelError):
     """Several stores answer to one name or slug."""
 

@@ -34,3 +34,14 @@ class AlreadyExistsError(ConflictError):
     def __init__(self, name: str) -> None:
         super().__init__(f"there is a memory store {name!r} already", hint=f'`%memory use "{name}"` takes it.')
         self.name = name
+
+
+class RunTakenOverError(ConflictError):
+    """Another process goes on with the run's conversation: this one may not write to it any more."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(
+            f"run {run} was taken over by another process, which took this one for gone",
+            hint="What it had saved by then stays. Look at it with `%agent show`, and go on where it was taken over.",
+        )
+        self.run = run

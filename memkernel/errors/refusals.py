@@ -44,6 +44,15 @@ class SessionRunningError(RefusedError):
         self.session = session
 
 
+class RunRunningError(RefusedError):
+    """The run is still running, as far as can be seen from here: it is neither taken over nor deleted."""
+
+    def __init__(self, run: str, *, seen_s: float | None = None) -> None:
+        seen = "" if seen_s is None else f": its process wrote to it {max(seen_s, 0):,.0f} s ago"
+        super().__init__(f"run {run} is still running{seen}", hint=f"Stop it first: `%agent stop {run}`.")
+        self.run = run
+
+
 class CapacityError(RefusedError):
     """The store holds as many memories as it may (CONTRACT B.5)."""
 

@@ -21,6 +21,7 @@ from memkernel.store.memory_versions import MemoryVersions
 from memkernel.store.migrate import prepare_schema
 from memkernel.store.mounts import Mounts
 from memkernel.store.pruning import Pruning
+from memkernel.store.runs import Runs
 from memkernel.store.sessions import Sessions
 from memkernel.store.timeline import Timeline
 from memkernel.store.translate import translate
@@ -36,6 +37,7 @@ class Database:
         timeline: the stores as of any point of their history.
         sessions: the sessions that attach stores.
         mounts: what those have mounted.
+        runs: the runs of agents.
         keys: the keys to the HTTP API.
         pruning: takes old versions out of the stores.
     """
@@ -94,6 +96,7 @@ class Database:
         self.timeline = Timeline(contact)
         self.sessions = Sessions(contact, self._limits)
         self.mounts = Mounts(contact, self._limits)
+        self.runs = Runs(contact)
         self.pruning = Pruning(contact)
 
     def open(self) -> None:

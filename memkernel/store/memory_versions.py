@@ -15,7 +15,7 @@ from memkernel.errors import (
     VersionNotFoundError,
 )
 from memkernel.models import Absent, Actor, Cause, Limits, Memory, MemoryVersion, Page
-from memkernel.store import checks, memory_stores, pages, prune_queries, queries, rows
+from memkernel.store import checks, memory_stores, pages, prune_queries, queries, rows, run_queries
 from memkernel.store.connections import StoreConnection
 from memkernel.store.contact import Contact
 from memkernel.store.lineages import LineageReading
@@ -175,6 +175,47 @@ class MemoryVersions(LineageReading):
             return [rows.version_in_view(result, row, store_id, full=full) for row in range(result.ntuples)]
 
         return self._contact.read(read)
+
+    def changes_by_call(self, memory_store_id: str, run_id: str) -> dict[str, builtins.list[MemoryVersion]]:
+        """What a run changed, by the tool call (its `tool_use_id`) that did, oldest first, without contents.
+
+        Raises:
+            StoreNotFoundError: there is no such store.
+        """
+        store_id = memory_stores.known(memory_store_id)
+
+        def read(connection: StoreConnection) -> dict[str, builtins.list[MemoryVersion]]:
+            result = connection.run(run_queries.CHANGES_BY_CALL, store_id, run_id)
+            if not result.ntuples and memory_stores.missing(connection, store_id):
+                raise StoreNotFoundError(store_id)
+            found: dict[str, builtins.list[MemoryVersion]] = {}
+            for row in range(result.ntuples):
+                tool_use_id = rows.text(result.get_value(row, result.nfields - 1))
+                found.setdefault(tool_use_id, []).append(rows.version(result, row, store_id, None))
+            return found
+
+        return self._contact.read(read)
+
+    def cause(self, memory_store_id: str, memory_version_id: str) -> Cause | None:
+        """The tool call that made a version; None where a person or a program did.
+
+        Raises:
+            StoreNotFoundError, VersionNotFoundError: no such store; no such version in it.
+        """
+        store_id, version_id = memory_stores.known(memory_store_id), _known(memory_version_id)
+
+        def read(connection: StoreConnection) -> Cause | None:
+            result = connection.run(run_queries.CAUSE_OF_VERSION, store_id, version_id)
+            if not result.ntuples:
+                _refuse_absent(connection, run_queries.CAUSE_OF_VERSION, store_id, (), VersionNotFoundError(version_id))
+            return rows.causes(result).get(rows.number(result.get_value(0, 0)))
+
+        return self._contact.read(read)
+
+    def causes(self, memory_store_id: str, seqs: Sequence[int]) -> dict[int, Cause]:
+        """The tool calls that made these changes of a store, by the changes' numbers; others are left out."""
+        store_id, numbers = memory_stores.known(memory_store_id), [str(int(seq)) for seq in seqs]
+        return self._contact.read(lambda connection: rows.causes(connection.run(run_queries.CAUSES, store_id, numbers)))
 
     def redact(self, memory_version_id: str, *, memory_store_id: str, actor: Actor) -> MemoryVersion:
         """Erase a version's text, hash, size and path for ever; again, it returns the same record.

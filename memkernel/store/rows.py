@@ -15,6 +15,7 @@ from memkernel.models import (
     AgentReference,
     Attachment,
     BudgetLimit,
+    Cause,
     Memory,
     MemoryPrefix,
     MemoryStore,
@@ -32,6 +33,11 @@ _VERSION_COLUMNS: Final = 14
 def text(value: bytes | None) -> str:
     """A column that is never NULL, as text."""
     return (value or b"").decode()
+
+
+def optional_text(value: bytes | None) -> str | None:
+    """A column as text, or None for NULL."""
+    return None if value is None else value.decode()
 
 
 def moment(value: bytes | None) -> datetime:
@@ -117,6 +123,16 @@ def version(result: pq.abc.PGresult, row: int, store_id: str, content: str | Non
         redacted_at=None if redacted_at is None else moment(redacted_at),
         redacted_by=_actor(get(row, 12), get(row, 13)),
     )
+
+
+def causes(result: pq.abc.PGresult) -> dict[int, Cause]:
+    """Rows of a change's number, its run and its tool call; these are NULL where no call made it."""
+    get = result.get_value
+    return {
+        number(get(row, 0)): Cause(text(get(row, 1)), text(get(row, 2)))
+        for row in range(result.ntuples)
+        if get(row, 1) is not None
+    }
 
 
 def session(result: pq.abc.PGresult, row: int) -> SessionRecord:

@@ -21,6 +21,9 @@ from memkernel.errors import (
     PathConflictError,
     PreconditionFailedError,
     RedactedError,
+    RunNotFoundError,
+    RunRunningError,
+    RunTakenOverError,
     SessionNotFoundError,
     SessionRunningError,
     StoreArchivedError,
@@ -39,6 +42,7 @@ _REFUSALS: Final[dict[str, Callable[[_Facts, str], MemkernelError]]] = {
     "MK002": lambda facts, _: MemoryNotFoundError(facts["memory"]),
     "MK003": lambda facts, _: VersionNotFoundError(facts["version"]),
     "MK004": lambda facts, _: SessionNotFoundError(facts["session"]),
+    "MK005": lambda facts, _: RunNotFoundError(facts["run"]),
     "MK010": lambda facts, _: PreconditionFailedError(facts["path"], facts["expected"], facts["actual"]),
     "MK011": lambda facts, _: PathConflictError(
         facts["path"], facts["conflicting_path"], facts["conflicting_memory_id"]
@@ -50,6 +54,8 @@ _REFUSALS: Final[dict[str, Callable[[_Facts, str], MemkernelError]]] = {
     "MK023": lambda facts, _: RedactedError(facts["version"]),
     "MK024": lambda facts, _: StoreAttachedError(facts["store"], facts["sessions"]),
     "MK025": lambda facts, _: SessionRunningError(facts["session"]),
+    "MK026": lambda facts, _: RunTakenOverError(facts["run"]),
+    "MK027": lambda facts, _: RunRunningError(facts["run"]),
     "MK030": lambda _, message: InvalidInputError(message),
     "MK031": lambda facts, message: InvalidPathError(facts["path"], message),
 }

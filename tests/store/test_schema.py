@@ -278,6 +278,8 @@ KEYS: dict[object, tuple[str]] = {
     "sessions": ("id",),
     "session_resources": ("session_id",),
     "api_keys": ("id",),
+    "runs": ("session_id",),
+    "run_events": ("session_id",),
 }
 
 
