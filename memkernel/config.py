@@ -32,6 +32,7 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         api_key=env.get("ANTHROPIC_API_KEY"),
         api_base_url=env.get("ANTHROPIC_BASE_URL"),
         model=env.get("MEMKERNEL_MODEL"),
+        prices=env.get("MEMKERNEL_PRICES"),
         demo=env.get("MEMKERNEL_DEMO", "0") not in ("0", "false"),
         render=_one_of(env, "MEMKERNEL_RENDER", RENDER),
         sandbox_image=env.get("MEMKERNEL_SANDBOX_IMAGE"),

@@ -35,6 +35,7 @@ class Settings:
     api_key: str | None = field(default=None, repr=False)
     api_base_url: str | None = None
     model: str | None = None
+    prices: str | None = None
     demo: bool = False
     render: str = "auto"
     sandbox_image: str | None = None
