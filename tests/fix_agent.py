@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from memkernel.agent import conversation
-from memkernel.agent.events import Event
+from memkernel.agent.events import Event, ToolReturned
 from memkernel.agent.run import Run
 from memkernel.agent.script import Failure, Reply
 from memkernel.agent.scripted import Responder, ScriptedModel
@@ -43,6 +44,8 @@ class Played:
         self.run, self.model, self.error = run, model, error
         # Whatever happened: the API must take the conversation, with a further prompt at its end.
         assert conversation.complaint(conversation.asked(run.messages, "And now?")) is None
+        results = [event.result for event in run.events if isinstance(event, ToolReturned)]
+        assert json.loads(json.dumps(results)) == results, "what is told can be kept"
 
     def events(self, *kinds: type) -> list[Event]:
         """The events of these kinds; without any, all."""

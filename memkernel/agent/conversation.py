@@ -6,10 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from memkernel.agent import unanswered
+from memkernel.agent.events import Event, Replied, RunEnded, ToolReturned, TurnEnded
+from memkernel.models import RunStatus
+
 Block: TypeAlias = dict[str, Any]
 Message: TypeAlias = dict[str, Any]
 
 _OPEN_ENDS = ("thinking", "redacted_thinking", "server_tool_use")
+
+PAUSED = ("pause_turn", "compaction")
+"""Stop reasons after which the API is asked to go on with the same turn."""
 
 
 def asked(messages: Sequence[Message], prompt: str) -> list[Message]:
@@ -29,7 +36,7 @@ def _closed(messages: Sequence[Message]) -> list[Message]:
     if not messages or messages[-1]["role"] != "assistant":
         return list(messages)
     spoken = reply(blocks(messages[-1]))
-    answer = answers(tool_uses(spoken), {}, lambda _: "Not run: the run ended before it.")
+    answer = answers(tool_uses(spoken), {}, lambda _: unanswered.NOT_REACHED)
     return [*messages[:-1], *(message for message in (spoken, answer) if message)]
 
 
@@ -76,6 +83,47 @@ def answers(calls: Sequence[Block], results: Mapping[str, Block], why: Callable[
 
 def _not_run(call: Block, why: str) -> Block:
     return {"type": "tool_result", "tool_use_id": call["id"], "content": why, "is_error": True}
+
+
+def rebuilt(
+    start: Sequence[Message], events: Iterable[Event], why: Callable[[Block], str] = lambda _: unanswered.NOT_REACHED
+) -> list[Message]:
+    """The conversation that a run's events make of what it started with.
+
+    Args:
+        start: the conversation with the prompt at its end.
+        events: all of them so far, in order.
+        why: what a call without a result is told where the events break off before the run's end.
+    """
+    messages, content, results = list(start), list[Block](), dict[str, Block]()
+    for event in events:
+        match event:
+            case Replied():
+                content, results = [dict(block) for block in event.content], {}
+            case ToolReturned(result=result) if result is not None:
+                results[event.tool_use_id] = dict(result)
+            case TurnEnded():
+                paused = event.stop_reason in PAUSED
+                messages += _exchange(content, results, lambda _: unanswered.CUT_OFF, paused=paused)
+                content = []
+            case RunEnded(status=status):
+                why = _ended(status)
+            case _:
+                pass
+    return messages + _exchange(content, results, why)
+
+
+def _ended(status: RunStatus) -> Callable[[Block], str]:
+    return lambda _: unanswered.not_run(status)
+
+
+def _exchange(
+    content: Sequence[Block], results: Mapping[str, Block], why: Callable[[Block], str], *, paused: bool = False
+) -> list[Message]:
+    """The reply of a turn, and the answers to its calls."""
+    spoken = reply(content, paused=paused)
+    answer = answers(tool_uses(spoken), results, why)
+    return [message for message in (spoken, answer) if message]
 
 
 def complaint(messages: Sequence[Message]) -> str | None:

@@ -7,7 +7,7 @@ conversation is one that the API takes, so that the next prompt can follow.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -20,10 +20,10 @@ from anthropic.lib.tools import (
     BetaRunnableToolset,
 )
 
-from memkernel.agent import checks, retry
+from memkernel.agent import checks, conversation, retry, unanswered
 from memkernel.agent.clients import Client
 from memkernel.agent.events import Notice, NoticeKind, RunStarted, Status, TurnEnded, Usage
-from memkernel.agent.turn import RunnableTool, TracedTool, Turn, TurnFailedError, WatchedTool
+from memkernel.agent.turn import RunnableTool, TracedTool, Turn, TurnFailedError, UnderneathError, WatchedTool
 from memkernel.errors import InvalidInputError
 from memkernel.render import counted
 
@@ -33,22 +33,13 @@ if TYPE_CHECKING:
     from anthropic.types.beta import BetaToolUnionParam, BetaUsage
     from anthropic.types.beta.parsed_beta_message import ParsedBetaMessage
 
-    from memkernel.agent.conversation import Message
+    from memkernel.agent.conversation import Block
     from memkernel.agent.run import Run
 
 Tool: TypeAlias = "RunnableTool | BetaRunnableToolset | BetaToolUnionParam"
 
-_NOT_RUN = "Stopped by the user before this ran."
-_SAVED = "Stopped by the user while this ran; the change was saved."
-_READ_ONLY = "Stopped by the user while this ran; nothing was changed."
-_UNKNOWN = "Stopped by the user while this ran; it is unknown whether it took effect."
-_CUT_OFF = "Not run: the reply was cut off before the call was complete."
-_FAILED = "Not run: the run failed before this."
-
 STOPPED: Final = Notice("stopped", "Stopped by the user.")
 
-# Replies after which the API is asked to go on with the same turn.
-_PAUSED = ("pause_turn", "compaction")
 _CUT = {"max_tokens": "max_tokens", "model_context_window_exceeded": "the model's context window"}
 
 
@@ -63,7 +54,9 @@ class Request:
         system: the system prompt. Memory never gets into it.
         max_turns: replies of the model at most, paused ones included.
         max_tokens: of one reply.
-        saved: whether a version with this tool_use_id as its cause is in the store; asked after an interrupt.
+        saved: whether a version with this tool_use_id as its cause is in memory, once and for all; asked after an
+            interrupt.
+        reading: the names of the tools that only read.
         options: further arguments of `client.beta.messages.tool_runner`, such as `thinking`.
     """
 
@@ -74,6 +67,7 @@ class Request:
     max_turns: int = 50
     max_tokens: int = 32_000
     saved: Callable[[str], bool] | None = None
+    reading: Set[str] = frozenset()
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -180,11 +174,11 @@ class _Loop:
             status = self._turns()
         except KeyboardInterrupt:
             self._turn.break_off()
-            run.messages = [*run.messages, *self._turn.stop(self._why_stopped)]
+            self._turn.stop(self._why_stopped)
             run.publish(STOPPED)
             status = "stopped"
         except BaseException as error:
-            run.messages = [*run.messages, *self._turn.stop(lambda _: _FAILED)]
+            self._turn.stop(lambda _: unanswered.not_run("error"))
             self._notice("error", str(error) or type(error).__name__)
             run.end("error")
             raise
@@ -242,22 +236,14 @@ class _Loop:
         run, usage = self._run, _usage(reply.usage)
         run.usage, run.turns, run.stop_reason, self._failures = run.usage + usage, run.turns + 1, reply.stop_reason, 0
         called = reply.stop_reason == "tool_use" and self._answer(runner)
-        self._keep(reply.stop_reason)
         run.publish(TurnEnded(run.turns, reply.stop_reason, usage))
+        self._turn = Turn(run)
         for tool in self._request.tools:
             if isinstance(tool, TracedTool):
                 tool.raise_lost()
-        if called or reply.stop_reason in _PAUSED:
+        if called or reply.stop_reason in conversation.PAUSED:
             return None
         return self._ending(reply)
-
-    def _keep(self, stop_reason: str | None) -> None:
-        kept: list[Message] = []
-        if stop_reason != "refusal":  # the API wants what it refused to be left out from then on
-            kept = self._turn.messages(lambda _: _CUT_OFF, paused=stop_reason in _PAUSED)
-        messages, turn = [*self._run.messages, *kept], Turn(self._run)
-        # No call lies between the two, so that no interrupt can: a turn is kept and closed, or neither.
-        self._run.messages, self._turn = messages, turn
 
     def _ending(self, reply: ParsedBetaMessage[None]) -> Status:
         if reply.stop_reason == "refusal":
@@ -292,23 +278,24 @@ class _Loop:
         with warnings.catch_warnings():
             # An unknown tool is told to the model, and shown; it is no fault of the code that a warning would name.
             warnings.filterwarnings("ignore", r"Tool(set)? '", UserWarning)
-            response = runner.generate_tool_call_response()
+            try:
+                response = runner.generate_tool_call_response()
+            except UnderneathError as failed:
+                raise failed.error from None
         if response is not None:
             self._turn.take_answers(cast("Any", response["content"]))
         return response is not None
 
-    def _why_stopped(self, tool_use_id: str) -> str:
-        if not self._turn.is_running(tool_use_id):
-            return _NOT_RUN
-        if self._turn.input_of(tool_use_id).get("command") == "view":
-            return _READ_ONLY
-        return _SAVED if self._is_saved(tool_use_id) else _UNKNOWN
+    def _why_stopped(self, call: Block) -> str:
+        if unanswered.only_reads(call, self._request.reading):
+            return unanswered.broken_off("stopped", "unchanged")
+        return unanswered.broken_off("stopped", unanswered.fate(call, is_saved=self._is_saved(call["id"])))
 
-    def _is_saved(self, tool_use_id: str) -> bool:
+    def _is_saved(self, tool_use_id: str) -> bool | None:
         try:
-            return self._request.saved is not None and self._request.saved(tool_use_id)
+            return None if self._request.saved is None else self._request.saved(tool_use_id)
         except Exception:  # the database is lost as well: then it is unknown
-            return False
+            return None
 
     def _notice(self, kind: NoticeKind, text: str) -> None:
         self._run.publish(Notice(kind, text[:1].upper() + text[1:]))

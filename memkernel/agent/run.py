@@ -32,8 +32,6 @@ class Run:
         max_turns: how many replies it may take; None where nobody said.
         status: `running`, then how it ended: `done`, `stopped` (interrupted), `error`, `refused`, `max_turns` or
             `max_tokens`.
-        messages: the whole conversation as the API's JSON, earlier runs' included; valid at every moment after the
-            end: each tool_use has its answer.
         events: what happened, in order, with neighbouring deltas joined.
         usage: the tokens of all turns.
         turns: how many replies were taken.
@@ -61,7 +59,6 @@ class Run:
         self.store = store
         self.max_turns = max_turns
         self.status: Status = "running"
-        self.messages = conversation.asked(messages, prompt)
         self.events: list[Event] = []
         self.usage = Usage()
         self.turns = 0
@@ -69,11 +66,25 @@ class Run:
         self.error: BaseException | None = None
         self.stopping = Stopping()
         self._before = list(messages)
-        self._start = len(self.messages)
+        self._asked = conversation.asked(messages, prompt) if prompt else list(messages)
+        self._rebuilt: tuple[int, list[Message]] = (0, self._asked)
         self._changes = changes
         self._sinks = Sinks[Event](self.id)
         self._ended = threading.Event()
         self._over = over or self._ended
+
+    @property
+    def messages(self) -> list[Message]:
+        """The whole conversation as the API's JSON, earlier runs' included, as the events so far make it.
+
+        Once the run has ended each tool_use in it has its answer.
+        """
+        count, messages = self._rebuilt
+        if count != len(self.events):
+            events = tuple(self.events)
+            messages = conversation.rebuilt(self._asked, events)
+            self._rebuilt = len(events), messages
+        return list(messages)
 
     @property
     def text(self) -> str:
@@ -90,7 +101,7 @@ class Run:
         return self.messages if self._spoken() and self.status != "refused" else self._before
 
     def _spoken(self) -> list[Message]:
-        return [message for message in self.messages[self._start :] if message["role"] == "assistant"]
+        return [message for message in self.messages[len(self._asked) :] if message["role"] == "assistant"]
 
     @property
     def changes(self) -> Sequence[MemoryVersion]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from anthropic.lib.tools import BetaBuiltinFunctionTool, BetaFunctionTool, BetaFunctionToolResultType, ToolError
 
-from memkernel.agent import conversation
-from memkernel.agent.conversation import Block, Message
-from memkernel.agent.events import TextDelta, ThinkingDelta, ToolCalled, ToolReturned, TurnStarted
+from memkernel.agent import conversation, results
+from memkernel.agent.conversation import Block
+from memkernel.agent.events import Replied, TextDelta, ThinkingDelta, ToolCalled, ToolReturned, TurnStarted
 from memkernel.models import Cause
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from anthropic.types.beta.parsed_beta_message import ParsedBetaMessage
 
     from memkernel.agent.run import Run
+
+_log = logging.getLogger(__name__)
 
 RunnableTool: TypeAlias = "BetaBuiltinFunctionTool | BetaFunctionTool[Any]"
 
@@ -44,6 +47,14 @@ class TurnFailedError(Exception):
         self.error = error
 
 
+class UnderneathError(BaseException):
+    """What the run stands on failed while the runner was at work, which makes a result of every `Exception`."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Turn:
     """The turn under way."""
 
@@ -53,7 +64,8 @@ class Turn:
         self._stream: BetaMessageStream[None] | None = None
         self._completed_blocks = 0
         self._complete = False
-        self._results: dict[str, Block] = {}
+        self._is_told = False
+        self._answered: set[str] = set()
         self._running: tuple[Block, float] | None = None  # the call and when it began
 
     # -- the reply ---------------------------------------------------------------------------------
@@ -73,7 +85,9 @@ class Turn:
             raise TurnFailedError(error) from error
         if not self._complete:
             raise TurnFailedError(ConnectionError("it ended before it was complete"))
-        return stream.get_final_message()
+        message = stream.get_final_message()
+        self.reply(message.stop_reason)
+        return message
 
     def _take(self, event: ParsedBetaMessageStreamEvent[None], stream: BetaMessageStream[None]) -> None:
         match event.type:
@@ -101,76 +115,83 @@ class Turn:
             with suppress(OSError):  # it is closed already
                 sock.shutdown(socket.SHUT_RDWR)
 
+    def reply(self, stop_reason: str | None = None) -> None:
+        """Say what the model said, as far as it came; once."""
+        # The API wants what it refused to be left out from then on.
+        content = [] if stop_reason == "refusal" else self._content()
+        if content and not self._is_told:
+            self._run.publish(Replied(self._run.turns + 1, content))
+        self._is_told = True
+
     # -- its calls ---------------------------------------------------------------------------------
 
     def call(self, tool: RunnableTool, given: object) -> BetaFunctionToolResultType:
-        """Run a tool that the runner calls, with everything that is to be known of it."""
+        """Run a tool that the runner calls, with everything that is to be known of it.
+
+        Raises:
+            ToolError: it failed, or is not approved of; the runner makes the model's result of it.
+            UnderneathError: the run cannot go on.
+        """
         self._run.stopping.check()
         block = self._next_call(tool.name)
-        self._run.publish(ToolCalled(block["id"], block["name"], block["input"]))
+        self._begin(block)
         self._running = block, time.perf_counter()
         try:
-            returned = _traced(tool, Cause(self._run.id, block["id"]), given)
+            content = results.checked(_traced(tool, Cause(self._run.id, block["id"]), given))
         except Exception as error:
-            self._return(_told(error), is_error=True)
-            raise  # the runner makes the model's result of it
-        self._return(returned)
-        return returned
+            if not isinstance(error, ToolError):
+                _log.warning("the tool %s failed", tool.name, exc_info=True)
+            told = results.failure(error)
+            self._return(told, is_error=True)
+            raise ToolError(told) from error
+        self._return(content)
+        return results.to_send(content)
+
+    def _begin(self, block: Block) -> None:
+        try:
+            self._run.publish(ToolCalled(block["id"], block["name"], block["input"]))
+        except Exception as error:
+            raise UnderneathError(error) from error
+        self._run.stopping.check()  # it may have been asked for from elsewhere
 
     def _next_call(self, name: str) -> Block:
         # The runner does not say which call it is at; but it takes them in order.
         calls = [block for block in self._content() if block["type"] == "tool_use" and block["name"] == name]
-        return next(call for call in calls if call["id"] not in self._results)
+        return next(call for call in calls if call["id"] not in self._answered)
 
-    def _return(self, content: object, *, is_error: bool = False) -> None:
+    def _return(self, content: results.Content, *, is_error: bool = False) -> None:
         if self._running is None:
             return
         (block, started), self._running = self._running, None
-        text = _as_text(content)
-        # A lone surrogate in a text would break the next request.
-        told = text.encode(errors="replace").decode() if isinstance(content, str) else content
-        result: Block = {"type": "tool_result", "tool_use_id": block["id"], "content": told}
-        self._results[block["id"]] = result | ({"is_error": True} if is_error else {})
-        self._run.publish(ToolReturned(block["id"], block["name"], text, is_error, time.perf_counter() - started))
+        result: Block = {"type": "tool_result", "tool_use_id": block["id"], "content": content}
+        self._tell(block, result | ({"is_error": True} if is_error else {}), time.perf_counter() - started)
+
+    def _tell(self, call: Block, result: Block, duration_s: float) -> None:
+        self._answered.add(call["id"])
+        text, is_error = results.as_text(result.get("content")), bool(result.get("is_error"))
+        self._run.publish(ToolReturned(call["id"], call["name"], text, is_error, duration_s, result))
 
     def take_answers(self, answers: Iterable[Block]) -> None:
-        """Take over the runner's answers, and publish the calls that no tool of ours was asked for."""
-        content = self._content()
+        """Publish the calls that no tool of ours was asked for, with the runner's answers."""
+        calls = {block.get("id"): block for block in self._content()}
         for result in answers:
-            if result["tool_use_id"] not in self._results:
-                call = next(block for block in content if block.get("id") == result["tool_use_id"])
+            if result["tool_use_id"] not in self._answered:
+                call = calls[result["tool_use_id"]]
                 self._run.publish(ToolCalled(call["id"], call["name"], call["input"]))
-                told, is_error = _as_text(result.get("content") or ""), bool(result.get("is_error"))
-                self._run.publish(ToolReturned(call["id"], call["name"], told, is_error, 0.0))
-            self._results[result["tool_use_id"]] = result
+                self._tell(call, dict(result), 0.0)
 
     # -- what it leaves ----------------------------------------------------------------------------
 
-    def messages(self, why: Callable[[str], str], *, paused: bool = False) -> list[Message]:
-        """The reply and the answers to its calls; `why` (of a tool_use_id) answers a call that has no result."""
-        spoken = conversation.reply(self._content(), paused=paused)
-        answer = conversation.answers(conversation.tool_uses(spoken), self._results, lambda call: why(call["id"]))
-        return [message for message in (spoken, answer) if message]
-
-    def stop(self, why: Callable[[str], str]) -> list[Message]:
-        """The messages of a turn that ends now; the call that runs ends with an error."""
-        messages = self.messages(why)
+    def stop(self, why: Callable[[Block], str]) -> None:
+        """Close the turn where it is: what was said is told, and `why` answers the call that runs."""
+        self.reply()
         if self._running is not None:
-            self._return(why(self._running[0]["id"]), is_error=True)
-        return messages
+            self._return(why(self._running[0]), is_error=True)
 
     def is_rewritten(self) -> bool:
         """Whether the reply cannot be sent back as it came."""
         content = self._content()
         return conversation.reply(content, paused=True) != {"role": "assistant", "content": content}
-
-    def is_running(self, tool_use_id: str) -> bool:
-        """Whether this call has begun and not ended."""
-        return self._running is not None and self._running[0]["id"] == tool_use_id
-
-    def input_of(self, tool_use_id: str) -> dict[str, Any]:
-        """What the model sent with a call."""
-        return next(block["input"] for block in self._content() if block.get("id") == tool_use_id)
 
     def _content(self) -> list[Block]:
         if self._stream is None:
@@ -197,22 +218,9 @@ class WatchedTool(BetaBuiltinFunctionTool):
 
 def _traced(tool: RunnableTool, cause: Cause, given: object) -> BetaFunctionToolResultType:
     if not isinstance(tool, TracedTool):
-        returned = tool.call(given)
-        # Blocks may come from a generator, and are read twice: for the model and for the person.
-        return list(returned) if isinstance(returned, Iterator) else returned
+        return tool.call(given)
     tool.cause = cause
     try:
         return tool.call(given)
     finally:
         tool.cause = None
-
-
-def _told(error: Exception) -> BetaFunctionToolResultType:
-    return error.content if isinstance(error, ToolError) else repr(error)
-
-
-def _as_text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    blocks = cast("list[Block]", content) if isinstance(content, list) else []
-    return "\n".join(block["text"] if block.get("type") == "text" else f"[{block.get('type')}]" for block in blocks)

@@ -164,7 +164,7 @@ def lost(_: str) -> bool:
     [
         (VIEW, no, "Stopped by the user while this ran; nothing was changed."),
         (CREATE, yes, "Stopped by the user while this ran; the change was saved."),
-        (CREATE, no, "Stopped by the user while this ran; it is unknown whether it took effect."),
+        (CREATE, no, "Stopped by the user while this ran; nothing was changed."),
         (CREATE, lost, "Stopped by the user while this ran; it is unknown whether it took effect."),
     ],
 )

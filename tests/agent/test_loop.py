@@ -14,6 +14,7 @@ from anthropic.lib.tools import BetaBuiltinFunctionTool, ToolError
 from memkernel.agent.events import (
     Event,
     Notice,
+    Replied,
     RunEnded,
     RunStarted,
     TextDelta,
@@ -69,8 +70,8 @@ def test_events_come_in_the_order_in_which_things_happen(play: Play, recorder: R
     kinds = [type(event) for event in played.run.events]
     assert kinds == [
         RunStarted,
-        *[TurnStarted, ThinkingDelta, TextDelta, ToolCalled, ToolReturned, TurnEnded],
-        *[TurnStarted, TextDelta, TurnEnded],
+        *[TurnStarted, ThinkingDelta, TextDelta, Replied, ToolCalled, ToolReturned, TurnEnded],
+        *[TurnStarted, TextDelta, Replied, TurnEnded],
         RunEnded,
     ]
     assert played.run.events[0] == RunStarted(played.run.id, "Note SI", "claude-sonnet-5-5", "live")
@@ -78,6 +79,9 @@ def test_events_come_in_the_order_in_which_things_happen(play: Play, recorder: R
     (returned,) = played.events(ToolReturned)
     assert isinstance(returned, ToolReturned)
     assert (returned.tool_use_id, returned.content, returned.is_error) == (call.id, "noted SI as 1", False)
+    assert [returned.result] == played.results()
+    spoken = [message["content"] for message in played.run.messages if message["role"] == "assistant"]
+    assert [event.content for event in played.run.events if isinstance(event, Replied)] == spoken
     assert returned.duration_s >= 0
 
 
@@ -102,7 +106,7 @@ def test_a_tool_is_announced_before_it_runs_and_reported_before_the_next_request
     run = Run("Go", model="claude-sonnet-5-5")
     run.subscribe(lambda event: seen.append(type(event).__name__))
     play([reply(ToolUse("look")), reply("Done.")], [look], run=run)
-    assert seen[2:7] == ["ToolCalled", "runs", "ToolReturned", "TurnEnded", "TurnStarted"]
+    assert seen[2:8] == ["Replied", "ToolCalled", "runs", "ToolReturned", "TurnEnded", "TurnStarted"]
 
 
 def test_usage_and_stop_reason_are_there_at_the_end(play: Play, recorder: Recorder) -> None:
@@ -195,7 +199,7 @@ def test_a_tool_that_fails_otherwise_does_not_end_the_run(play: Play, caplog: py
     assert played.results()[0]["content"] == "ZeroDivisionError('by zero')"
     assert played.results()[0]["is_error"]
     assert played.run.status == "done"
-    assert "Error occurred while calling tool" in caplog.text  # the SDK tells the developer
+    assert "the tool fail failed" in caplog.text  # where a developer looks
 
 
 def test_arguments_of_the_wrong_type_are_an_error_result(play: Play, recorder: Recorder) -> None:
