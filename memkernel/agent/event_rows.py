@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
-from typing import Any, Final, get_args
+from typing import Any, Final, cast, get_args
 
 from memkernel.agent.events import Event
 from memkernel.models import RunEvent, Usage
@@ -30,7 +30,7 @@ def event_of(row: RunEvent) -> Event | None:
     known = {each.name for each in fields(kind)}
     given = {name: value for name, value in row.data.items() if name in known}
     if isinstance(used := given.get("usage"), Mapping):
-        given["usage"] = _usage(used)
+        given["usage"] = _usage(cast("Mapping[str, int]", used))
     try:
         return kind(**given)
     except TypeError:  # a field is missing

@@ -51,6 +51,14 @@ def test_the_bundle_is_what_its_sources_give(tmp_path: Path) -> None:
     assert built == BUNDLE.read_bytes(), "node memkernel/jupyter/frontend/build.mjs makes it anew"
 
 
+def test_a_name_that_is_shortened_is_none_that_python_sends_or_takes() -> None:
+    names = re.search(r"const NAMES = `([^`]*)`", (FRONTEND / "build.mjs").read_text())
+    assert names
+    widgets = "".join(path.read_text() for path in (FRONTEND.parent / "widgets").glob("*.py"))
+    known = re.findall(r"[\"'](\w+)[\"']|^    (\w+)\b.*\.tag\(sync=True\)|[*,] (\w+):", widgets, re.M)
+    assert {name for each in known for name in each} & set(names[1].split()) == set()
+
+
 # -- what is in it -------------------------------------------------------------------------------
 
 

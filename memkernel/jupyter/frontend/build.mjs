@@ -11,6 +11,11 @@ const PROPERTIES = "text page faint head line came went came-word went-word bad 
 const PROPERTY = new RegExp(`--(${PROPERTIES.join("|")})(?![a-z-])`, "g");
 const letter = (_, name) => `--${String.fromCharCode(97 + PROPERTIES.indexOf(name))}`;
 
+// The same for names of ours that neither Python nor the browser knows: a test compares with Python's.
+const NAMES = `actorId actorType attempt button compareWith dispose element elements focusTree frame inPlace isAsking
+  keysWithin lookAt markBase onClose onDrawn onEvent onPainted operation paint prefetch questions redactedAt redactedBy
+  reread restMs reveal root showNext siblings stepMs timeline toNewest toggleCalls updatedAt`.split(/\s+/);
+
 /** A stylesheet is its text, without what only people read. */
 const stylesheets = {
   name: "stylesheets",
@@ -31,6 +36,7 @@ await build({
   format: "esm",
   target: "es2022",
   minify: true,
+  mangleProps: new RegExp(`^(${NAMES.join("|")})$`),
   charset: "utf8",
   legalComments: "none",
   plugins: [stylesheets],
