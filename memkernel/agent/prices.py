@@ -61,7 +61,7 @@ Prices: TypeAlias = Mapping[str, Price]
 FREE: Final = Price(0.0, 0.0, 0.0, 0.0)
 """Of a script or a recording in a model's place."""
 
-_LIST: Final[Prices] = {
+LIST_PRICES: Final[Prices] = {
     "claude-fable-5-1": Price.of(10, 50, read=0.025),
     "claude-mythos-5-1": Price.of(10, 50, read=0.025),
     "claude-fable-5": Price.of(10, 50),
@@ -158,7 +158,7 @@ def price_of(
         return FREE
     own = prices or {}
     known = own.get(model) or own.get(plain_name(model))
-    return known or (None if _priced_apart(options or {}) else _LIST.get(plain_name(model)))
+    return known or (None if _priced_apart(options or {}) else LIST_PRICES.get(plain_name(model)))
 
 
 def _priced_apart(options: Mapping[str, object]) -> list[str]:
@@ -168,7 +168,7 @@ def _priced_apart(options: Mapping[str, object]) -> list[str]:
 def why_unknown(model: str, options: Mapping[str, object] | None = None) -> str:
     """Why `price_of` knows no price, as a clause."""
     special = ", ".join(_priced_apart(options or {}))
-    asked = f"{model!r:.80} with {special}" if special and plain_name(model) in _LIST else f"{model!r:.80}"
+    asked = f"{model!r:.80} with {special}" if special and plain_name(model) in LIST_PRICES else f"{model!r:.80}"
     return f"no price of {asked} is known"
 
 
