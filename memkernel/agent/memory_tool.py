@@ -16,6 +16,7 @@ from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryT
 from anthropic.types.beta import BetaCacheControlEphemeralParam, BetaMemoryTool20250818Command
 
 from memkernel.agent import checks
+from memkernel.agent.lost import KeepsLost
 from memkernel.errors import DatabaseError, DatabaseUnavailableError, InvalidInputError, MemkernelError, MemoryToolError
 from memkernel.models import Actor, Cause
 from memkernel.store import Database
@@ -28,15 +29,12 @@ NOTHING_CHANGED: Final = "Memory is unavailable right now; nothing was changed."
 UNKNOWN_WHETHER_SAVED: Final = "Memory is unavailable right now; it is unknown whether this was saved."
 
 
-class _Adapter:
+class _Adapter(KeepsLost):
     """What both colours share: every answer is a text, every failure a `ToolError`."""
 
     backend: MemoryBackend
     session_id: str | None
     """The session that the changes are by; None where the back end is not memkernel's own."""
-
-    lost: Exception | None = None
-    """The first failure that is not the model's (a lost database). `raise_lost` tells the person."""
 
     def _adopt(self, backend: object, session_id: str | None) -> None:
         if not isinstance(backend, MemoryBackend):
@@ -53,19 +51,13 @@ class _Adapter:
     def cause(self, cause: Cause | None) -> None:
         self.backend.cause = cause
 
-    def raise_lost(self) -> None:
-        """Raise what was kept in `lost`, if anything, once. The agent loop calls it before each request."""
-        error, self.lost = self.lost, None
-        if error is not None:
-            raise error
-
     def _answer(self, command: object) -> str:
         try:
             return run(self.backend, command)
         except MemoryToolError as error:
             raise ToolError(str(error)) from None
         except Exception as error:  # a back end of any kind: nothing of it may reach the model
-            self.lost = self.lost or error
+            self.keep_lost(error)
             raise ToolError(NOTHING_CHANGED if _changed_nothing(error, command) else UNKNOWN_WHETHER_SAVED) from None
 
 

@@ -29,6 +29,11 @@ def memory_section(resources: Sequence[Attachment]) -> str:
     return "\n".join([_OPENING, *map(_line, resources), _CLOSING])
 
 
+def system_prompt(system: str | None, resources: Sequence[Attachment]) -> str | None:
+    """The system prompt of a session: a person's own, then `memory_section`; None where there is neither."""
+    return "\n\n".join(part for part in (system, memory_section(resources)) if part) or None
+
+
 def _line(resource: Attachment) -> str:
     facts = {
         "memory_store_id": resource.memory_store_id,

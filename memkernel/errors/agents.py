@@ -29,7 +29,26 @@ class NoApiKeyError(AgentError):
     """A model was asked for and there is no key."""
 
     def __init__(self) -> None:
-        super().__init__("ANTHROPIC_API_KEY is not set", hint='Set it, or use model="scripted", which needs none.')
+        super().__init__(
+            "ANTHROPIC_API_KEY is not set",
+            hint='Set it. Without one, replay="demo" (`%%agent --replay demo`) shows a recorded run, and '
+            'model="scripted" answers a few sentences.',
+        )
+
+
+class RecordingError(AgentError):
+    """There is no such recording, it cannot be written, or it does not fit the run that it is replayed in."""
+
+
+class UnisolatedModelError(AgentError):
+    """A live model would run code in a local sandbox, which does not isolate it from this machine."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a live model does not get a local sandbox: its code would not be isolated from this machine",
+            hint='Take a Docker sandbox (`backend="docker"`), or allow it: `allow_unisolated=True`, '
+            "`%%agent --allow-unisolated`.",
+        )
 
 
 class ModelRequestError(AgentError):

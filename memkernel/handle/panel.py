@@ -112,7 +112,7 @@ class Panel:
         if not self.box.is_open:
             return PanelStatus("stopped", f"{_when(last)}the next `%%sandbox` starts a new one")
         if isinstance(last, CellBegan):
-            return PanelStatus("busy", f"cell {last.number} runs since {render.moment_text(last.at)} UTC")
+            return PanelStatus("busy", f"{_title(last)} runs since {render.moment_text(last.at)} UTC")
         now = self.box.status()
         if now.state == "closed":
             return PanelStatus("lost", f"{now.detail}; the next `%%sandbox` starts a new one")
@@ -235,14 +235,18 @@ def _key(event: SandboxEvent) -> str:
 
 def _entry(key: str, event: SandboxEvent, before: Entry | None) -> Entry:
     match event:
-        case CellBegan(number=number, code=code, at=at):
-            return Entry(key, f"cell {number}", at, code, "running", "running")
+        case CellBegan(code=code, at=at):
+            return Entry(key, _title(event), at, code, "running", "running")
         case CellEnded(number=number, at=at):
             return _ended(before or Entry(key, f"cell {number}", at), event)
         case Synced(report=report, at=at):
             return Entry(key, "sync", at, status="synced", words="between cells", report=report)
         case LifeChanged(what=what, at=at):
             return Entry(key, _LIVES[what], at, status=what)
+
+
+def _title(event: CellBegan) -> str:
+    return f"{'tool call' if event.language == 'tool' else 'cell'} {event.number}"
 
 
 def _ended(entry: Entry, event: CellEnded) -> Entry:

@@ -22,6 +22,7 @@ from memkernel.sandbox.base import OutputSink, SandboxStatus
 from memkernel.sync.rejected import RejectedFolder
 
 if TYPE_CHECKING:
+    from memkernel.agent.toolset import SandboxTool
     from memkernel.runtime.starting import Progress
 
 
@@ -102,12 +103,8 @@ class Sandbox:
             backend=backend,
             **options,
         )
-        own: dict[str, Any] = {
-            "files": dict(files or {}),
-            "packages": tuple(packages),
-            "environment": dict(environment or {}),
-        }
-        self.options = MappingProxyType({"backend": self._request.backend, **options, **own})
+        options |= {"files": dict(files or {}), "packages": tuple(packages), "environment": dict(environment or {})}
+        self.options = MappingProxyType({"backend": self._request.backend, **options})
         self._where = Where.of(connection.database, connection.line, connection.settings)
         self._rejected = RejectedFolder.of(self._where.home.directory)
         self._starting = threading.Lock()
@@ -173,10 +170,6 @@ class Sandbox:
         assert self._session is not None, "it was started"
         return self._session
 
-    def _known(self) -> RunningSession:
-        """The session, also where it has ended."""
-        return self._session or self._running()
-
     def _started_one(self) -> RunningSession:
         if self._session is None:
             raise SandboxClosedError("the sandbox was not started")
@@ -237,6 +230,15 @@ class Sandbox:
         """A new kernel: what its variables held is gone, the files stay."""
         self._running().restart()
 
+    def tools(self) -> list[SandboxTool]:
+        """Bash, read, write, edit, glob and grep in the sandbox, for the SDK's tool runner; it is started for them.
+
+        What a call writes to /mnt/memory is saved when it ends; what is not saved is part of its result.
+        """
+        from memkernel.agent.toolset import sandbox_tools
+
+        return sandbox_tools(self._running())
+
     # -- what happens to it --------------------------------------------------------------------------
 
     def subscribe(self, sink: Callable[[SandboxEvent], None]) -> Callable[[], None]:
@@ -248,11 +250,12 @@ class Sandbox:
         Returns:
             What ends the subscription.
         """
-        return self._known().journal.subscribe(sink)
+        return (self._session or self._running()).journal.subscribe(sink)
 
     def panel(self) -> Panel:
         """How it stands, what its cells did, and what was put aside: live where the notebook can show that."""
-        self._known()
+        if self._session is None:
+            self.start()
         return self._panel
 
     @property

@@ -1,13 +1,22 @@
-"""The sessions that have not ended, and the end of one whose process or machine is gone (Decision 17)."""
+"""The sessions that have not ended, and how one ends, also where its process or machine is gone (Decision 17)."""
 
 from __future__ import annotations
 
-from memkernel.errors import SandboxError
+from memkernel.errors import (
+    InvalidInputError,
+    MemkernelError,
+    SandboxError,
+    SessionNotFoundError,
+    SessionOverError,
+)
 from memkernel.models import SessionRecord, Settings, SyncReport
 from memkernel.runtime import folders
+from memkernel.runtime.folders import SessionFolder
 from memkernel.runtime.homes import Home
 from memkernel.runtime.recovery import OTHER_VERSION, Recovered, recover_one, remove_containers, unended
+from memkernel.runtime.salvage import salvage
 from memkernel.store import Database
+from memkernel.sync.rejected import RejectedFolder
 
 
 def unended_sessions(database: Database, home: Home) -> list[tuple[SessionRecord, str]]:
@@ -73,6 +82,34 @@ def end_session(
         )
     database.sessions.update(record.id, status="terminated")
     return Recovered(record.id, record.title, SyncReport())
+
+
+def let_go(
+    database: Database, folder: SessionFolder, rejected: RejectedFolder, report: SyncReport, *, stopped: bool
+) -> None:
+    """End the session of a sandbox that has gone, and remove its folder; what was not saved is left for the next start.
+
+    Args:
+        database: where its record is.
+        folder: this process holds its lock.
+        rejected: where texts go that nobody can save any more.
+        report: what the last sync did.
+        stopped: whether the sandbox has surely gone. Else it may still write: the next start removes it.
+    """
+    over = any(isinstance(store.trouble, SessionOverError) for store in report.stores)
+    if not stopped or (not over and any(store.trouble for store in report.stores)):
+        folder.release()
+        return
+    if over:
+        salvage(database, folder, rejected)
+    try:
+        database.sessions.update(folder.note.session_id, status="terminated")
+    except (SessionNotFoundError, InvalidInputError):
+        pass  # somebody ended or deleted it
+    except MemkernelError:
+        folder.release()  # the next start ends it
+        return
+    folder.remove()
 
 
 def _alive(record: SessionRecord, home: Home) -> str:

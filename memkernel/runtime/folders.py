@@ -2,6 +2,7 @@
 
     HOME/sessions/sesn_…/lock            flock; who gets it may recover the session
     HOME/sessions/sesn_…/session.json    the Note
+    HOME/sessions/sesn_…/cause.json      the tool call that may have written what lies unsaved in the mounts
     DATA/mnt/memory/SLUG                 a store's mount
     DATA/aside/SLUG, DATA/nonce/SLUG     beside it: texts on their way to HOME/rejected, and the mount's nonce
 
@@ -26,12 +27,14 @@ from typing import Any, Final
 from memkernel import folders as disk
 from memkernel import ids
 from memkernel.errors import MountError
+from memkernel.models import Cause
 from memkernel.runtime.homes import Home, make_private
 from memkernel.sync.engine import MountFolders
 
 FORMAT: Final = 1
 _NEW: Final = ".new-"
 _OLD: Final = ".old-"
+_CAUSE: Final = "cause.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,25 @@ class SessionFolder:
         """Replace the note."""
         _write_note(self.path, note)
         self.note = note
+
+    def remember(self, cause: Cause | None) -> None:
+        """What is written into the mounts from now on comes from this tool call, or from none.
+
+        Raises:
+            MountError: that cannot be kept.
+        """
+        # Nobody waits for the disk: after a crash of the whole machine a change may be saved without its cause.
+        try:
+            _replace(self.path / _CAUSE, None if cause is None else asdict(cause))
+        except OSError as error:
+            raise MountError(str(self.path), error.strerror or str(error)) from None
+
+    def cause(self) -> Cause | None:
+        """The tool call that was remembered last, by whichever process; None also where it cannot be read."""
+        with suppress(OSError, ValueError, TypeError):
+            found = json.loads((self.path / _CAUSE).read_bytes())
+            return None if found is None else Cause(**found)
+        return None
 
     def release(self) -> None:
         """Let go of the lock; what lies here is recovered by whoever gets it next."""
@@ -259,12 +281,17 @@ def host_name() -> str:
 
 
 def _write_note(folder: Path, note: Note) -> None:
-    draft = folder / "session.json.new"
+    _replace(folder / "session.json", asdict(note), flush=True)
+
+
+def _replace(place: Path, facts: object, *, flush: bool = False) -> None:
+    draft = place.with_suffix(f"{place.suffix}.new")
     with draft.open("w") as file:
-        json.dump(asdict(note), file)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(folder / "session.json")
+        json.dump(facts, file)
+        if flush:
+            file.flush()
+            os.fsync(file.fileno())
+    draft.replace(place)
 
 
 def _take_lock(folder: Path, how: int = fcntl.LOCK_EX) -> int | None:

@@ -18,7 +18,8 @@ REMEMBERED: Final = 400
 
 _CODE_CHARACTERS: Final = 200
 
-Language = Literal["python", "bash"]
+Language = Literal["python", "bash", "tool"]
+"""What a cell is: code, a script, or an agent's call of a tool."""
 
 
 def _now() -> datetime:
@@ -27,7 +28,10 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class CellBegan:
-    """A cell runs. `number` counts the sandbox's cells from 1; `code` is its first line, or a part of that."""
+    """A cell runs. `number` counts the sandbox's cells from 1; `code` is its first line, or a part of that.
+
+    Of a tool it is the call in one line.
+    """
 
     number: int
     language: Language

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from memkernel.errors import MemkernelError
-from memkernel.models import Attachment, ConflictPolicy, StoreReport, SyncReport
+from memkernel.models import Attachment, Cause, ConflictPolicy, StoreReport, SyncReport
 from memkernel.runtime import reports
 from memkernel.sync.engine import MountStatus, MountSync
 
@@ -28,13 +28,25 @@ class Mounted:
     Args:
         mounts: the stores.
         frozen: keeps everything in the sandbox from running.
+        remember: keeps where the changes come from, for whoever recovers the session.
     """
 
     def __init__(
-        self, mounts: Sequence[tuple[Attachment, MountSync]], frozen: Callable[[], AbstractContextManager[None]]
+        self,
+        mounts: Sequence[tuple[Attachment, MountSync]],
+        frozen: Callable[[], AbstractContextManager[None]],
+        remember: Callable[[Cause | None], None],
     ) -> None:
         self._mounts = tuple(mounts)
         self._frozen = frozen
+        self._remember = remember
+        self._cause: Cause | None = None
+
+    def written_by(self, cause: Cause | None) -> None:
+        """From now on this tool call, or none, is what changes in the mounts come from, whenever they are saved."""
+        if cause != self._cause:
+            self._remember(cause)
+            self._cause = cause
 
     def sync(self, options: SyncOptions) -> SyncReport:
         """Save what lies in the mounts, and bring them up to their stores."""
@@ -43,6 +55,7 @@ class Mounted:
                 on_conflict=options.on_conflict,
                 allow_wipe=options.allow_wipe,
                 deep=options.deep,
+                cause=self._cause,
                 frozen=self._frozen,
                 final=options.final,
             )

@@ -137,7 +137,7 @@ def _leftovers(
         try:
             mount = MountSync(database, record.id, attachment, places, rejected, owner=folder.note.owner)
             with closing(mount):
-                saved.append(mount.sync(deep=True, final=True))
+                saved.append(mount.sync(deep=True, cause=folder.cause(), final=True))
         except (MemkernelError, OSError) as error:
             saved.append(reports.troubled(attachment, error))
     return saved

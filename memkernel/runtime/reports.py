@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from memkernel.errors import DatabaseUnavailableError, SyncConflictError, SyncError
-from memkernel.models import Attachment, CellResult, StoreReport, SyncConflict, SyncReport
+from memkernel.models import Attachment, CellResult, StoreReport, SyncConflict, SyncReport, ToolAnswer
 
 _VERSIONS: Final = ("created", "modified", "deleted", "merged")
 _FILES: Final = ("pulled", "removed", "refused")
@@ -71,9 +71,7 @@ def raise_what_is_wrong(report: SyncReport, result: CellResult | None = None, *,
         SyncError: a store could not be synced; what lies in its mount is kept.
         SyncConflictError: texts were put aside.
     """
-    for store in report.stores:
-        if store.trouble is not None:
-            raise trouble_error(store, report, result, kept=kept) from store.trouble
+    raise_trouble(report, result, kept=kept)
     conflicts = [
         (f"{store.mount_path}{conflict.path}", conflict.reason)
         for store in report.stores
@@ -83,13 +81,24 @@ def raise_what_is_wrong(report: SyncReport, result: CellResult | None = None, *,
         raise SyncConflictError([path for path, _ in conflicts], report, result, reason=conflicts[0][1])
 
 
+def raise_trouble(report: SyncReport, result: CellResult | ToolAnswer | None = None, *, kept: str = KEPT) -> None:
+    """Raise where a store could not be synced.
+
+    Raises:
+        SyncError: what lies in its mount is kept.
+    """
+    for store in report.stores:
+        if store.trouble is not None:
+            raise trouble_error(store, report, result, kept=kept) from store.trouble
+
+
 def _is_consequence(conflict: SyncConflict) -> bool:
     """Whether it was put aside because of another, which tells more."""
     return conflict.reason.startswith("was not saved, because")
 
 
 def trouble_error(
-    store: StoreReport, report: SyncReport, result: CellResult | None = None, *, kept: str = KEPT
+    store: StoreReport, report: SyncReport, result: CellResult | ToolAnswer | None = None, *, kept: str = KEPT
 ) -> SyncError:
     """The error of a store that could not be synced; its cause is the trouble.
 

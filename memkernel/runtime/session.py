@@ -4,38 +4,26 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from memkernel.errors import (
-    EngineError,
-    InvalidInputError,
-    MemkernelError,
-    SandboxClosedError,
-    SessionNotFoundError,
-    SessionOverError,
-)
-from memkernel.models import (
-    Attachment,
-    CellResult,
-    ConflictPolicy,
-    SessionRecord,
-    SyncReport,
-)
-from memkernel.runtime import leaving, reports
+from memkernel.errors import EngineError, MemkernelError, SandboxClosedError
+from memkernel.models import Attachment, Cause, CellResult, ConflictPolicy, SessionRecord, SyncReport, ToolAnswer
+from memkernel.runtime import ending, leaving, reports, tooling
 from memkernel.runtime.backends import Provider
 from memkernel.runtime.folders import SessionFolder
-from memkernel.runtime.journal import Journal, Language
+from memkernel.runtime.journal import Cell, Journal, Language
 from memkernel.runtime.mounted import Mounted, SyncOptions
 from memkernel.runtime.request import SandboxRequest, check_policy
-from memkernel.runtime.salvage import salvage
 from memkernel.runtime.turns import Turns
 from memkernel.sandbox import walls
 from memkernel.sandbox.base import OutputSink, SandboxBackend, SandboxStatus
+from memkernel.sandbox.toolbox import Toolbox
 from memkernel.store import Database
 from memkernel.sync.engine import MountStatus, MountSync
 from memkernel.sync.rejected import RejectedFolder
@@ -47,6 +35,7 @@ _INTERRUPT_S: Final = 5.0
 
 
 Work = Callable[[], CellResult]
+T = TypeVar("T")
 
 
 class RunningSession:
@@ -74,12 +63,13 @@ class RunningSession:
         self.request = request
         self.backend = backend
         self.journal = Journal(record.title or record.id)
-        self._mounts = Mounted(mounts, backend.frozen)
+        self._mounts = Mounted(mounts, backend.frozen, folder.remember)
         self._database = database
         self._folder = folder
         self._rejected = rejected
         self._provider = provider
         self._turns = Turns()
+        self._toolbox = Toolbox(backend)
         self._pid = os.getpid()
         self._closed = False
         leaving.register(self)
@@ -127,22 +117,62 @@ class RunningSession:
         with self._turns.turn():
             self.check_open()
             with self.journal.cell(language, code) as cell:
-                before = cell.report = self._sync(policy)
-                if any(store.trouble for store in before.stores):
-                    reports.raise_what_is_wrong(before, kept=reports.NOT_RUN)
-                try:
-                    result = work()
-                except BaseException as error:
-                    # The container or the engine is gone, or it was interrupted: its files are here all the same.
-                    report = cell.report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
-                    if isinstance(error, EngineError | SandboxClosedError) and error.result is not None:
-                        error.result = replace(error.result, report=report)
-                    raise
-                report = cell.report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
+                result, report = self._work(cell, work, policy, allow_wipe=allow_wipe)
                 cell.result = result
         result = replace(result, report=report)
         reports.raise_what_is_wrong(report, result)
         return result
+
+    def call_tool(self, name: str, given: Mapping[str, object], *, cause: Cause | None = None) -> ToolAnswer:
+        """Answer an agent's call of a tool, and save what it wrote; also when it failed or was interrupted.
+
+        Args:
+            name: `bash`, `read`, `write`, `edit`, `glob` or `grep`.
+            given: what the model sent, unchecked.
+            cause: the call, kept with each change that it makes.
+
+        Returns:
+            The tool's answer, and after it what of its files is not saved (SANDBOX.md, Decision 22).
+
+        Raises:
+            SyncError: a store cannot be synced, before the call (which then does not run) or after it (`result` is
+                its answer then); all is kept.
+            SandboxError: the engine or the container is gone; what the call had written is saved.
+        """
+        call = partial(self._toolbox.call, name, given)
+        with self._turns.turn():
+            self.check_open()
+            with self.journal.cell("tool", tooling.call_line(name, given)) as cell:
+                began = time.perf_counter()
+                answer, report = self._work(cell, call, self.request.on_conflict, cause=cause)
+                cell.result = tooling.as_cell(answer, time.perf_counter() - began)
+        answer = tooling.told(answer, report)
+        reports.raise_trouble(report, answer)
+        return answer
+
+    def _work(
+        self,
+        cell: Cell,
+        work: Callable[[], T],
+        policy: ConflictPolicy,
+        *,
+        allow_wipe: bool = False,
+        cause: Cause | None = None,
+    ) -> tuple[T, SyncReport]:
+        """Bring the mounts up, work in them, and save them: what came of it, and of its files."""
+        before = cell.report = self._sync(policy)
+        reports.raise_trouble(before, kept=reports.NOT_RUN)
+        self._mounts.written_by(cause)
+        try:
+            result = work()
+        except BaseException as error:
+            # The container or the engine is gone, or it was interrupted: its files are here all the same.
+            report = cell.report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
+            if isinstance(error, EngineError | SandboxClosedError) and error.result is not None:
+                error.result = replace(error.result, report=report)
+            raise
+        report = cell.report = reports.joined(before, self._sync(policy, allow_wipe=allow_wipe))
+        return result, report
 
     # -- syncs ---------------------------------------------------------------------------------------
 
@@ -267,8 +297,9 @@ class RunningSession:
         return self.backend.status() if self.is_open else SandboxStatus("closed", "stopped")
 
     def interrupt(self) -> None:
-        """Interrupt the cell that runs, from any thread."""
+        """Interrupt the cell, or the agent's tool call, that runs; from any thread."""
         if self.is_open:
+            self._toolbox.interrupt()
             self.backend.interrupt()
 
     def restart(self) -> None:
@@ -326,6 +357,7 @@ class RunningSession:
 
     def _interrupt_quietly(self) -> None:
         with suppress(MemkernelError):
+            self._toolbox.interrupt()
             self.backend.interrupt()
 
     def _end(self) -> SyncReport:
@@ -335,6 +367,7 @@ class RunningSession:
         report = self._sync(policy, deep=True)  # before the container goes (CONTRACT D.5, step 6)
         stopped = False
         try:
+            self._toolbox.close()
             self.backend.stop()
             stopped = True
         finally:
@@ -345,24 +378,6 @@ class RunningSession:
             leaving.forget(self)
             self._mounts.close()
             self._provider.close()
-            self._let_go(report, stopped=stopped)
+            ending.let_go(self._database, self._folder, self._rejected, report, stopped=stopped)
             self.journal.changed("stopped")
         return report
-
-    def _let_go(self, report: SyncReport, *, stopped: bool) -> None:
-        if not stopped:  # a container may be left, and write: the next start removes it, and ends the session
-            self._folder.release()
-            return
-        if any(isinstance(store.trouble, SessionOverError) for store in report.stores):
-            salvage(self._database, self._folder, self._rejected)
-        elif any(store.trouble for store in report.stores):
-            self._folder.release()
-            return
-        try:
-            self._database.sessions.update(self.record.id, status="terminated")
-        except (SessionNotFoundError, InvalidInputError):
-            pass  # somebody ended or deleted it
-        except MemkernelError:
-            self._folder.release()  # the next start ends it
-            return
-        self._folder.remove()
