@@ -7,14 +7,19 @@ time up to 8 s, less a quarter at random.
 
 from __future__ import annotations
 
+import email.utils
 import random
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import anthropic
 
-from memkernel.errors import ModelRequestError
+from memkernel.agent.script import RECORDING_ERROR
+from memkernel.errors import AgentError, ModelRequestError, RecordingError
 
-_FIRST_S, _LONGEST_S, _LONGEST_WISH_S = 0.5, 8.0, 3600.0
+_FIRST_S, _LONGEST_S = 0.5, 8.0
+_LONGEST_WISH_S = 4_294_967.0  # the SDK's: a platform's sleep may not take more
 _RETRIED = (408, 409, 429)
 # A stream that has begun has said 200; the error's type tells then.
 _TRANSIENT_TYPES = ("overloaded_error", "api_error", "rate_limit_error", "timeout_error")
@@ -24,11 +29,14 @@ _HINTS = {
     403: "This key may not use the model.",
     404: "Check the model's name.",
 }
+_RECORDED = 'Replay it as it was recorded: the same prompt and tools, and the memory of then. Or take model="scripted".'
 _LATER = "Run the agent again: it goes on where it stopped."
 
 
 def is_transient(error: Exception) -> bool:
     """Whether the same request may pass a little later."""
+    if isinstance(error, anthropic.RetryableError):
+        return True
     if not isinstance(error, anthropic.APIStatusError):
         # What else breaks a reply while it streams: a lost connection, or half a JSON text as a tool's input.
         return isinstance(error, anthropic.APIConnectionError) or not isinstance(error, anthropic.AnthropicError)
@@ -47,12 +55,24 @@ def delay_s(error: Exception, failures: int) -> float:
 
 
 def _wish_s(headers: Mapping[str, str]) -> float:
-    for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+    """How long the server asks to wait; 0 where it does not, or in no words that are known."""
+    for name, seconds in _WISHES:
         try:
-            return float(headers[name]) * unit_s
-        except (KeyError, ValueError):
+            return seconds(headers[name])
+        except (KeyError, TypeError, ValueError, OverflowError):
             continue
     return 0.0
+
+
+def _until(date: str) -> float:
+    return email.utils.parsedate_to_datetime(date).timestamp() - time.time()
+
+
+_WISHES: Final[list[tuple[str, Callable[[str], float]]]] = [
+    ("retry-after-ms", lambda text: float(text) / 1000),
+    ("retry-after", float),
+    ("retry-after", _until),
+]
 
 
 def sentence(error: Exception) -> str:
@@ -63,15 +83,24 @@ def sentence(error: Exception) -> str:
         return f"{what}{kind}: {error.api_message or 'no reason given'}".rstrip(".")
     if isinstance(error, anthropic.APIConnectionError):
         return f"the API cannot be reached: {error.__cause__ or error}".rstrip(".")
+    if isinstance(error, anthropic.AnthropicError):
+        return f"the request could not be sent: {error}".rstrip(".")
     return f"the reply broke off while it streamed: {error}".rstrip(".")
 
 
-def final(error: Exception) -> ModelRequestError:
+def final(error: Exception) -> AgentError:
     """What is raised once a request is not tried again."""
-    status = error.status_code if isinstance(error, anthropic.APIStatusError) else None
+    if not isinstance(error, anthropic.APIStatusError):
+        return ModelRequestError(sentence(error), hint=_LATER)
+    if str(error.type) == RECORDING_ERROR:
+        return RecordingError(error.api_message or "the recording has no reply", hint=_RECORDED)
+    hint = _HINTS.get(error.status_code, _LATER)
+    return ModelRequestError(sentence(error), hint=hint, status_code=error.status_code, request_id=error.request_id)
+
+
+def not_sent(error: Exception) -> ModelRequestError:
+    """What is raised where the client itself failed: it found no credentials, or misses a package to sign with."""
+    what = str(error) or type(error).__name__
     return ModelRequestError(
-        sentence(error),
-        hint=_HINTS.get(status or 0, _LATER),
-        status_code=status,
-        request_id=error.request_id if isinstance(error, anthropic.APIStatusError) else None,
+        f"the request could not be sent: {what}".rstrip("."), hint="The client says what it needs."
     )

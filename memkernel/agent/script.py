@@ -15,6 +15,9 @@ from typing import Any, Literal, TypeAlias
 Event: TypeAlias = dict[str, Any]
 Body: TypeAlias = Mapping[str, Any]
 
+RECORDING_ERROR = "recording_error"
+"""The type of the error that a recording answers with where it has no reply; no error of the API's."""
+
 _PIECE_CHARS = 24
 
 
@@ -45,7 +48,9 @@ class Reply:
         breaks: what goes wrong after the blocks were streamed: an `error` event, the connection is `cut`, the stream
             `ends` before `message_delta`, or nothing comes any more (`hangs`).
         error_type: of the `error` event.
+        wait_s: before the first event.
         pause_s: between two events.
+        usage: the API's count of tokens; without one, they are approximated.
     """
 
     blocks: tuple[str | Thinking | ToolUse | Mapping[str, Any], ...] = ()
@@ -53,7 +58,9 @@ class Reply:
     stop_details: Mapping[str, Any] | None = None
     breaks: Literal["error", "cut", "ends", "hangs"] | None = None
     error_type: str = "overloaded_error"
+    wait_s: float = 0.0
     pause_s: float = 0.0
+    usage: Mapping[str, int] | None = None
 
     @property
     def reason(self) -> str:
@@ -92,17 +99,17 @@ def count_tokens(body: Body) -> int:
 def message(said: Reply, body: Body) -> dict[str, Any]:
     """The reply in one piece, for a request without `stream`."""
     content = [_block(block) for block in said.blocks]
-    return _empty_message(body) | {
+    return _empty_message(said, body) | {
         "content": content,
         "stop_reason": said.reason,
         "stop_details": said.stop_details,
-        "usage": {"input_tokens": count_tokens(body), "output_tokens": _output_tokens(said)},
+        "usage": _usage(said, body),
     }
 
 
 def events(said: Reply, body: Body) -> Iterator[Event]:
     """The reply as the events of a stream; of one that breaks, those before it does."""
-    yield {"type": "message_start", "message": _empty_message(body)}
+    yield {"type": "message_start", "message": _empty_message(said, body)}
     yield {"type": "ping"}
     for index, block in enumerate(said.blocks):
         yield from _block_events(index, block)
@@ -111,7 +118,7 @@ def events(said: Reply, body: Body) -> Iterator[Event]:
     if said.breaks is not None:
         return
     delta = {"stop_reason": said.reason, "stop_sequence": None, "stop_details": said.stop_details}
-    yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": _output_tokens(said)}}
+    yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": _usage(said, body)["output_tokens"]}}
     yield {"type": "message_stop"}
 
 
@@ -120,7 +127,7 @@ def sse(event: Event) -> bytes:
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
-def _empty_message(body: Body) -> dict[str, Any]:
+def _empty_message(said: Reply, body: Body) -> dict[str, Any]:
     return {
         "id": f"msg_{uuid.uuid4().hex[:24]}",
         "type": "message",
@@ -129,7 +136,7 @@ def _empty_message(body: Body) -> dict[str, Any]:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {"input_tokens": count_tokens(body), "output_tokens": 1},
+        "usage": _usage(said, body) | {"output_tokens": 1},
     }
 
 
@@ -171,5 +178,6 @@ def _block_events(index: int, block: str | Thinking | ToolUse | Mapping[str, Any
     yield {"type": "content_block_stop", "index": index}
 
 
-def _output_tokens(said: Reply) -> int:
-    return len(json.dumps([_block(block) for block in said.blocks], ensure_ascii=False)) // 4 + 1
+def _usage(said: Reply, body: Body) -> dict[str, int]:
+    blocks = json.dumps([_block(block) for block in said.blocks], ensure_ascii=False)
+    return {"input_tokens": count_tokens(body), "output_tokens": len(blocks) // 4 + 1} | dict(said.usage or {})

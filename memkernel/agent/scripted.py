@@ -54,6 +54,7 @@ class ScriptedModel:
         self.headers: list[dict[str, str]] = []
         self.url = ""
         self._respond = answers if callable(answers) else _in_order(answers)
+        self._scripts: dict[str, Responder] = {}
         self._clients: list[anthropic.Anthropic] = []
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
@@ -67,13 +68,19 @@ class ScriptedModel:
     ) -> None:
         self.stop()
 
-    def client(self, **options: Any) -> anthropic.Anthropic:
-        """The SDK's client for this model, closed with it; the options are those of `anthropic.Anthropic`."""
+    def client(self, answers: Responder | None = None, **options: Any) -> anthropic.Anthropic:
+        """The SDK's client for this model, closed with it.
+
+        Args:
+            answers: who answers this client alone, at an address of its own; the model's own answers where left out.
+            options: those of `anthropic.Anthropic`.
+        """
         import anthropic
 
         # The way to 127.0.0.1 leads through no proxy, whatever the environment says.
         direct = anthropic.DefaultHttpxClient(trust_env=False)
-        given: dict[str, Any] = {"base_url": self.url, "api_key": "scripted", "http_client": direct, **options}
+        url = self.url if answers is None else f"{self.url}/{self._address(answers)}"
+        given: dict[str, Any] = {"base_url": url, "api_key": "scripted", "http_client": direct, **options}
         self._clients.append(anthropic.Anthropic(**given))
         return self._clients[-1]
 
@@ -83,7 +90,13 @@ class ScriptedModel:
         self.requests, self.headers = [], []
         self._close_clients()
 
+    def _address(self, answers: Responder) -> str:
+        name = f"script_{len(self._scripts) + 1}"
+        self._scripts[name] = answers
+        return name
+
     def _close_clients(self) -> None:
+        self._scripts = {}
         while self._clients:
             self._clients.pop().close()
 
@@ -131,6 +144,8 @@ class ScriptedModel:
             routes=[
                 Route("/v1/messages", self._messages, methods=["POST"]),
                 Route("/v1/messages/count_tokens", self._count_tokens, methods=["POST"]),
+                Route("/{script}/v1/messages", self._messages, methods=["POST"]),
+                Route("/{script}/v1/messages/count_tokens", self._count_tokens, methods=["POST"]),
             ]
         )
 
@@ -145,12 +160,14 @@ class ScriptedModel:
         body = await request.json()
         self.requests.append(body)
         self.headers.append(dict(request.headers))
-        said = _refusal(body) or self._respond(body)
+        respond = self._scripts.get(request.path_params.get("script", ""), self._respond)
+        said = _refusal(body) or respond(body)
         identity = {"request-id": f"req_{uuid.uuid4().hex[:24]}"}
         if isinstance(said, Failure):
             envelope = script.error_envelope(said.error_type, said.message, identity["request-id"])
             return JSONResponse(envelope, said.status, {**identity, **said.headers})
         if not body.get("stream"):
+            await asyncio.sleep(said.wait_s)
             return JSONResponse(script.message(said, body), headers=identity)
         return StreamingResponse(_stream(said, body), media_type="text/event-stream", headers=identity)
 
@@ -160,6 +177,7 @@ class _Cut(Exception):  # noqa: N818  # no error: the script wants the connectio
 
 
 async def _stream(said: Reply, body: Body) -> AsyncIterator[bytes]:
+    await asyncio.sleep(said.wait_s)
     for event in script.events(said, body):
         yield script.sse(event)
         await asyncio.sleep(said.pause_s)
@@ -184,15 +202,21 @@ def _in_order(answers: Iterable[Reply | Failure]) -> Responder:
     return lambda _: next(left, spent)
 
 
-def stand_in() -> anthropic.Anthropic:
-    """A client of the rule-following model of this process, which the first call starts; it stops with the process."""
+def stand_in(answers: Responder | None = None) -> anthropic.Anthropic:
+    """A client of the scripted model of this process, which the first call starts; it stops with the process.
+
+    Args:
+        answers: who answers; the rules of `rules.answer` where left out.
+    """
     with _lock:
-        return _stand_in(os.getpid())
+        model, ruled = _stand_in(os.getpid())
+        return ruled if answers is None else model.client(answers)
 
 
 @functools.cache
-def _stand_in(_pid: int) -> anthropic.Anthropic:  # a forked child would have the object, but not its thread
+def _stand_in(_pid: int) -> tuple[ScriptedModel, anthropic.Anthropic]:
+    """Of each process its own: a forked child would have the object, but not its thread."""
     model = ScriptedModel()
     atexit.register(model.stop)  # first: an interrupt may come while it starts
     model.start()
-    return model.client()
+    return model, model.client()

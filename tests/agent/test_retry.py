@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any, Literal
 
 import anthropic
@@ -10,7 +12,7 @@ import pytest
 from anthropic import beta_tool
 
 from memkernel.agent import retry
-from memkernel.agent.events import Notice, TextDelta, ToolCalled, TurnEnded, TurnStarted
+from memkernel.agent.events import Notice, Replied, TextDelta, ToolCalled, TurnEnded, TurnStarted
 from memkernel.agent.script import Failure, ToolUse, reply
 from memkernel.errors import ModelRequestError
 from tests.fix_agent import Play
@@ -137,7 +139,7 @@ def test_fault_53_an_error_event_says_what_it_was(play: Play) -> None:
         )
     ]
     kinds = [type(event) for event in played.run.events[1:-1]]
-    assert kinds == [TurnStarted, TextDelta, Notice, TurnStarted, TextDelta, TurnEnded]
+    assert kinds == [TurnStarted, TextDelta, Notice, TurnStarted, TextDelta, Replied, TurnEnded]
 
 
 def test_fault_53_an_error_event_that_will_not_pass_is_raised_at_once(play: Play) -> None:
@@ -194,7 +196,12 @@ def test_an_api_that_cannot_be_reached_is_told(play: Play) -> None:
         ({"retry-after": "7"}, (7.0, 7.0)),
         ({"retry-after-ms": "1500"}, (1.5, 1.5)),
         ({"retry-after-ms": "1500", "retry-after": "7"}, (1.5, 1.5)),
-        ({"retry-after": "999999"}, (3600.0, 3600.0)),
+        ({"retry-after": "999999"}, (999999.0, 999999.0)),
+        ({"retry-after": "9999999"}, (4294967.0, 4294967.0)),
+        ({"retry-after": format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True)}, (86_000.0, 86_400.0)),
+        ({"retry-after": "Fri, 28 Nov 2025 09:00:00 GMT"}, (0.00075, 0.001)),
+        ({"retry-after": "Fri, 99 Nov 2099 09:00:00 GMT"}, (0.00075, 0.001)),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, (7.0, 7.0)),
         ({"retry-after": "soon"}, (0.00075, 0.001)),
         ({"retry-after": "-3"}, (0.00075, 0.001)),
         ({"retry-after": "nan"}, (0.00075, 0.001)),
