@@ -119,12 +119,13 @@ def test_an_interrupt_of_wait_ends_the_waiting_alone(talking: Kernel) -> None:
 def test_the_state_tells_the_whole_run_and_what_its_calls_changed(kernel: Kernel) -> None:
     answer = kernel.run("%%agent -o run\nRemember that I prefer SI units\n")
     state = state_of(kernel)
-    assert (state["status"], state["scripted"], state["model"], state["title"]) == (
-        *("done", True, "scripted"),
+    assert (state["status"], state["badge"], state["model"], state["title"]) == (
+        *("done", "scripted, not a language model", "scripted"),
         "Team notes",
     )
     assert (state["turn"], state["max_turns"], state["n"] > 0, state["elapsed_s"] > 0) == (3, 50, True, True)
     assert state["usage"]["in"] > 0
+    assert state["usage"]["budget"] is None
     assert [entry["k"] for entry in state["snapshot"]] == list(range(1, len(state["snapshot"]) + 1))
     ((made,),) = [entry["made"] for entry in state["snapshot"] if entry.get("made")]
     assert made[1:] == ["+ /notes.md @1 +1 −0", "/notes.md"]
@@ -132,6 +133,9 @@ def test_the_state_tells_the_whole_run_and_what_its_calls_changed(kernel: Kernel
         "status": "done",
         "turn": "turn 3 of 50",
         "usage": kernel.run("print(run.usage)").stdout[:-1],
+        "cost": "costs nothing",
+        "time": "",
+        "stop": ["■ Stop", "Stop the run: what it has said and done stays", "Stopping…"],
     }
     for copy in (answer.html, answer.text):
         assert "+ /notes.md @1 +1 −0" in copy

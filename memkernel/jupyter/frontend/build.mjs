@@ -14,7 +14,7 @@ const letter = (_, name) => `--${String.fromCharCode(97 + PROPERTIES.indexOf(nam
 // The same for names of ours that neither Python nor the browser knows: a test compares with Python's.
 const NAMES = `actorId actorType attempt button compareWith dispose element elements focusTree frame inPlace isAsking
   keysWithin lookAt markBase onClose onDrawn onEvent onPainted operation paint prefetch questions redactedAt redactedBy
-  reread restMs reveal root showNext siblings stepMs timeline toNewest toggleCalls updatedAt`.split(/\s+/);
+  reread restMs reveal root showNext siblings stepMs timeline toNewest toWaiting toggleCalls updatedAt`.split(/\s+/);
 
 /** A stylesheet is its text, without what only people read. */
 const stylesheets = {

@@ -1,4 +1,7 @@
-"""`AgentRun`: a run while it goes on and afterwards: what is said, which tools are called, what they changed."""
+"""`AgentRun`: a run while it goes on and afterwards: what is said, which tools are called, what they changed.
+
+A run that was kept is shown by the same view: its events come from PostgreSQL, and nothing is executed.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,32 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from traitlets import Dict, Float, Int, List, Unicode
 
 from memkernel.agent import transcript
-from memkernel.agent.events import Event, RunEnded, Status, ToolReturned, TurnEnded, TurnStarted, Usage
+from memkernel.agent.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    Event,
+    RunEnded,
+    ToolReturned,
+    TurnEnded,
+    TurnStarted,
+)
 from memkernel.agent.run import Run
+from memkernel.agent.stored_run import StoredRun
 from memkernel.errors import InvalidInputError, MemkernelError
+from memkernel.handle.reading import StoreReading
 from memkernel.handle.store import Store
 from memkernel.jupyter.widgets.comparing import PREVIOUS, Comparing
 from memkernel.jupyter.widgets.rows import iso
 from memkernel.jupyter.widgets.run_log import Change, Entry, Made, RunLog
+from memkernel.jupyter.widgets.run_standing import ELSEWHERE, GOES_ON, WAITING, Standing
 from memkernel.jupyter.widgets.widget import request
 from memkernel.models import MemoryVersion
 from memkernel.render import CHANGE_SIGNS, counted, lines_text, one_line
@@ -28,6 +44,8 @@ BATCH_S: Final = 0.05
 """What happens within so long goes to the page in one message."""
 MOST_VERSIONS: Final = 20
 """Of a call that made more (it renamed a directory), so many are shown."""
+STORED: Final = "a run of before, nothing is executed"
+"""The badge of a stored run that is shown again."""
 _PATIENCE_S: Final = 10.0
 
 _log = logging.getLogger(__name__)
@@ -41,15 +59,17 @@ class AgentRun(Comparing):
     complete before the cell is over.
 
     Attributes:
-        run_id, title, model, badge: of the run; the title is the store's, the badge says that no model answers.
-        status: `running`, then how it ended.
+        run_id, title, model, badge: of the run; the title is the stores', the badge says that no model answers.
+        status: `running`, `waiting` (for an approval), then how it ended; `elsewhere`: another kernel runs it.
         turn, max_turns: the turn under way, and how many there may be (0: nobody said).
-        usage: tokens so far: `in`, `out`, `cache_read`, `cache_write`.
-        words: `status`, `turn` and `usage` as a person reads them.
+        usage: tokens so far (`in`, `out`, `cache_read`, `cache_write`), their `cost` in US dollars (null: unknown),
+            and `budget`: [the part of it that is used, `near` or `full`, the same in words], or null.
+        words: what a person reads of that (run_standing.py).
         started_at, elapsed_s: when it began (ISO 8601), and how long it took, once it has ended.
         snapshot: the last entries (run_log.py) as they were at the end of the last turn.
         left_out: how many entries came before those.
         n: the number of the last change that the snapshot holds.
+        reached: set once the page has asked for anything: its requests get here, also while a cell runs.
     """
 
     run_id = Unicode().tag(sync=True)
@@ -69,27 +89,36 @@ class AgentRun(Comparing):
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._run_log = RunLog()
+        self._record = run.record if isinstance(run, StoredRun) else None
+        self._run_log = RunLog(answers=self._record is None)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._told = threading.Event()
-        self._used = Usage()
+        self.reached = threading.Event()
+        self._waiting: set[str] = set()
         self._made: dict[str, list[Made]] = {}
-        self._begun = time.monotonic()
-        store = run.store if isinstance(run.store, Store) else None
+        self._stores = {store.id: store for store in _stores(run) if isinstance(store, Store)}
+        self._store_ids: dict[str, str] = {}
+        self._begun = datetime.now(UTC)
+        self._standing = Standing(
+            *(run.kind, "running"),
+            max_turns=run.max_turns or 0,
+            limits=getattr(run, "limits", None),
+            again=self._record is not None,
+        )
         super().__init__(
             kind="run",
             readonly=True,  # a run's view changes no memory
             run_id=run.id,
-            title=store.name if store else "",
+            title=", ".join(store.name for store in self._stores.values()),
             model=run.model,
-            badge=transcript.BADGES[run.kind],
-            max_turns=run.max_turns or 0,
-            usage=_usage(Usage()),
-            words=_words("running", 0, run.max_turns or 0, Usage()),
-            started_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            badge=" · ".join(filter(None, [STORED if self._record else "", transcript.BADGES[run.kind]])),
+            max_turns=self._standing.max_turns,
+            started_at=_moment(self._record.started_at if self._record else self._begun),
             as_of=iso(datetime.now(UTC)),
+            **_seen(self._standing),
         )
-        self.compared_store = store
+        self.elapsed_s = self._elapsed_s if self._record else 0.0
+        self.compared_store = next(iter(self._stores.values()), None)
 
     # -- the run -------------------------------------------------------------------------------------
 
@@ -123,43 +152,80 @@ class AgentRun(Comparing):
             self.tell("stream", changes=changes)
         over = isinstance(events[-1], RunEnded)
         if any(isinstance(event, TurnEnded | RunEnded) for event in events):
-            self._keep(events)
+            self._keep(over=over)
+        self._stand()
         self.refresh_static(at_once=over)
         for event in events:
-            self.happened("event", event=event)
+            self._happened(event)
         if over:
             self.happened("stopped" if self.status == "stopped" else "done", status=self.status)
         return over
 
-    def _take(self, event: Event) -> list[Change]:
-        changes = self._run_log.take(event)
+    def _happened(self, event: Event) -> None:
+        self.happened("event", event=event)
+        if isinstance(event, ApprovalAsked):
+            self.happened("approval", tool_use_id=event.tool_use_id, tool=event.name, input=event.input)
+
+    def _take(self, event: Event) -> Iterator[Change]:
+        yield from self._run_log.take(event)
         match event:
             case TurnStarted(turn=turn):
-                with self.hold_sync():
-                    self.turn = turn
-                    self.words = _words(self.status, turn, self.max_turns, self._used)
-            case ToolReturned(name="memory", is_error=False, tool_use_id=tool_use_id):
+                self._stands(turn=turn)
+            case ApprovalAsked(tool_use_id=tool_use_id):
+                self._waiting.add(tool_use_id)
+            case ApprovalAnswered(tool_use_id=tool_use_id):
+                self._waiting.discard(tool_use_id)
+            case ToolReturned(tool_use_id=tool_use_id):
+                self._waiting.discard(tool_use_id)
                 self._made[tool_use_id] = self._read_made(tool_use_id)
-                changes += self._run_log.made(tool_use_id, self._made[tool_use_id])
+                yield from self._run_log.made(tool_use_id, self._made[tool_use_id])
+            case TurnEnded(usage=usage):
+                self._stands(used=self._standing.used + usage, cost_usd=getattr(self._run, "cost_usd", None))
+            case RunEnded(status=status, usage=usage):
+                self._waiting.clear()
+                ended = ELSEWHERE if status == "running" else status
+                self._stands(status=ended, used=usage, cost_usd=getattr(self._run, "cost_usd", None))
             case _:
                 pass
-        return changes
 
-    def _keep(self, events: list[Event]) -> None:
+    def _stands(self, **facts: Any) -> None:
+        self._standing = replace(self._standing, **facts)
+
+    def _stand(self) -> None:
+        """Bring what the line above says up to how the run stands."""
+        if self._standing.status in GOES_ON:
+            self._stands(status=WAITING if self._waiting and not self._record else "running")
+        with self.hold_sync():
+            for name, value in _seen(self._standing).items():
+                setattr(self, name, value)
+
+    def _keep(self, *, over: bool) -> None:
         """Put the state in step with what was told: this is what a saved notebook, or a later view, begins with."""
         state = self._run_log.state()
-        self._used = sum((event.usage for event in events if isinstance(event, TurnEnded)), self._used)
         with self.hold_sync():
             self.snapshot, self.left_out, self.n = state["entries"], state["left_out"], state["n"]
-            self.usage, self.as_of = _usage(self._used), iso(datetime.now(UTC))
-            if isinstance(events[-1], RunEnded):
-                self.elapsed_s = round(time.monotonic() - self._begun, 1)
-                self.status = events[-1].status
-            self.words = _words(self.status, self.turn, self.max_turns, self._used)
+            self.as_of = iso(datetime.now(UTC))
+            if over:
+                self.elapsed_s = self._elapsed_s
+
+    @property
+    def _elapsed_s(self) -> float:
+        record = self._record
+        begun, ended = self._begun, datetime.now(UTC)
+        if record is not None:
+            begun, ended = record.started_at, record.ended_at or record.seen_at
+        return max(0.1, round((ended - begun).total_seconds(), 1))
+
+    # -- what its calls changed ------------------------------------------------------------------------
+
+    def store_of(self, version: str) -> StoreReading:
+        """The store of a version: the memory's, or one that the sandbox has mounted."""
+        return self._stores.get(self._store_ids.get(version, "")) or super().store_of(version)
 
     def _read_made(self, tool_use_id: str) -> list[Made]:
         try:
             versions = self._run.changes_by(tool_use_id)
+            self._store_ids |= {version.id: version.memory_store_id for version in versions}
             made = [self._line_of(version) for version in versions[:MOST_VERSIONS]]
         except MemkernelError:  # the run goes on without its database, or says so itself
             _log.debug("what %s changed could not be read", tool_use_id, exc_info=True)
@@ -171,7 +237,9 @@ class AgentRun(Comparing):
         """The version and the lines that came and went with it; without them where its text is gone."""
         found = self.text_diff(self.pair(PREVIOUS, version.id), ignore_whitespace=False, context=3)
         lines = f" {lines_text((found.added, found.removed))}" if found else ""
-        path = one_line(version.path or "redacted")
+        store = self._stores.get(version.memory_store_id)
+        place = f"{store.slug}:" if store and len(self._stores) > 1 else ""
+        path = one_line(f"{place}{version.path}" if version.path else f"{place}redacted")
         return Made(version.id, f"{CHANGE_SIGNS[version.operation]} {path} @{version.ordinal}{lines}", path)
 
     # -- the page ------------------------------------------------------------------------------------
@@ -180,6 +248,26 @@ class AgentRun(Comparing):
     def stop(self) -> None:
         """Stop the run, as `run.stop()` does."""
         self._run.stop()
+
+    @request
+    def approve(self, *, entry: int, whole_tool: bool = False) -> None:
+        """Let the call of this entry run; of its tool ask no more, where that is said."""
+        _answering(self._run).approve(self._call_of(entry), whole_tool=whole_tool)
+
+    @request
+    def deny(self, *, entry: int, reason: str = "") -> None:
+        """Let the call of this entry not run; the model is told so, and why."""
+        _answering(self._run).deny(self._call_of(entry), reason=reason)
+
+    def _call_of(self, entry: int) -> str:
+        found = self._run_log.call_of(entry)
+        if found is None:
+            raise _gone()
+        return found
+
+    @request
+    def here(self) -> None:
+        """Nothing but to show that requests get here."""
 
     @request
     def now(self) -> dict[str, Any]:
@@ -196,32 +284,51 @@ class AgentRun(Comparing):
         """An entry with all of its texts."""
         found = self._run_log.whole(entry)
         if found is None:
-            raise InvalidInputError("this part of the run is not there any more", hint="Its turn was begun anew.")
+            raise _gone()
         return found
+
+    def _on_message(self, _: object, content: object, buffers: object) -> None:
+        self.reached.set()
+        super()._on_message(_, content, buffers)
 
     # -- its static copy -----------------------------------------------------------------------------
 
     def plain(self) -> str:
         """The run as text."""
-        return transcript.as_text(self._run.events, self._lines())
+        return transcript.as_text(self._run.events, self._lines(), cost_usd=self._standing.cost_usd)
 
     def static_html(self) -> str:
         """The run as HTML."""
-        return transcript.as_html(self._run.events, self._lines())
+        return transcript.as_html(self._run.events, self._lines(), cost_usd=self._standing.cost_usd)
 
     def _lines(self) -> dict[str, list[str]]:
         return {tool_use_id: [each.line for each in made] for tool_use_id, made in list(self._made.items())}
 
 
-def _words(status: str, turn: int, most: int, used: Usage) -> dict[str, str]:
-    turns = f"turn {turn:,} of {most:,}" if most else f"turn {turn:,}"
-    return {"status": transcript.status_words(cast("Status", status)), "turn": turns, "usage": str(used)}
-
-
-def _usage(used: Usage) -> dict[str, int]:
-    return {
+def _seen(standing: Standing) -> dict[str, Any]:
+    """How the run stands, as traits."""
+    used = standing.used
+    tokens = {
         "in": used.input_tokens,
         "out": used.output_tokens,
         "cache_read": used.cache_read_input_tokens,
         "cache_write": used.cache_creation_input_tokens,
     }
+    usage = {**tokens, "cost": standing.cost_usd, "budget": standing.budget}
+    return {"status": standing.status, "turn": standing.turn, "usage": usage, "words": standing.words()}
+
+
+def _stores(run: Any) -> tuple[object, ...]:
+    return getattr(run, "stores", (run.store,))
+
+
+def _answering(run: Any) -> Any:
+    return run
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _gone() -> InvalidInputError:
+    return InvalidInputError("this part of the run is not there any more", hint="Its turn was begun anew.")

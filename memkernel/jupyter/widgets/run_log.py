@@ -2,8 +2,9 @@
 
 An entry is a dict: `k`, its key; `n`, the number of its last change; `kind`: prompt, text, thinking, notice or tool;
 `text`; of a tool's call also `state` (`running…`, or how long it took), `error`, `parts` (what was sent and what came
-back, each with its title) and `made`, a list of [version id, its line, its path]. Where texts are cut, `more` says how
-much is left out.
+back, each with its title) and `made`, a list of [version id, its line, its path]. A call that waits for a person has
+`asks`, the answers that there are: a list of [request, its parameters, label, title]. Where texts are cut, `more` says
+how much is left out.
 
 A change is an entry that is put in place of the one with its key; `{k, n, add}`, more words of an entry; or
 `{n, drop}`, which takes away the entries from that key on: a turn that begins anew. Whoever has seen change `n` drops
@@ -32,9 +33,9 @@ from memkernel.agent.events import (
     TurnEnded,
     TurnStarted,
 )
-from memkernel.agent.transcript import call_line
+from memkernel.agent.transcript import WAITS, approval_words, call_line
 from memkernel.jupyter.widgets.rows import marked
-from memkernel.render import counted, duration_text
+from memkernel.render import counted, duration_text, one_line
 
 Entry: TypeAlias = dict[str, Any]
 Change: TypeAlias = dict[str, Any]
@@ -54,12 +55,18 @@ STATE_BYTES: Final = 48_000
 
 _STREAMED_CHARACTERS: Final = 20_000
 _STATE_CHARACTERS: Final = (4_000, 1_000, 250)
+_NAME_CHARACTERS: Final = 40
 
 
 class RunLog:
-    """What a run has said and done so far. The run's events come in by one thread; any may ask."""
+    """What a run has said and done so far. The run's events come in by one thread; any may ask.
 
-    def __init__(self) -> None:
+    Args:
+        answers: whether what is asked can be answered here.
+    """
+
+    def __init__(self, *, answers: bool = True) -> None:
+        self._answers = answers
         self._lock = threading.Lock()
         self._entries: list[Entry] = []
         self._keys = 0
@@ -89,17 +96,22 @@ class RunLog:
                 changes = [*(self._dropped() if kind == "retry" else []), self._put("notice", text)]
                 self._turn_begins = self._keys + 1
                 return changes
-            case Replied() | ApprovalAsked() | ApprovalAnswered():
-                return []
+            case ApprovalAsked():
+                asks = _ways(event.name) if self._answers else []
+                return self._told(event.tool_use_id, state=WAITS, asks=asks)
+            case ApprovalAnswered():
+                said = approval_words(event)
+                return self._told(event.tool_use_id, state=said, said=f"{said} · ", asks=[])
             case TurnStarted() | TurnEnded() | RunEnded():
                 self._turn_begins = self._keys + 1
+                return []
+            case Replied():
                 return []
 
     def made(self, tool_use_id: str, versions: Sequence[Made]) -> list[Change]:
         """A call has made these versions."""
         with self._lock:
-            entry = self._call(tool_use_id)
-            return [] if entry is None else [self._changed(entry, made=versions)]
+            return self._told(tool_use_id, made=versions)
 
     def _put(self, kind: str, text: str, **more: Any) -> Change:
         self._keys += 1
@@ -126,12 +138,14 @@ class RunLog:
         return self._put("tool", line, id=call.tool_use_id, arguments=arguments, state="running…")
 
     def _returned(self, answer: ToolReturned) -> list[Change]:
-        entry = self._call(answer.tool_use_id)
-        if entry is None:
-            return []
-        took = duration_text(answer.duration_s)
-        state = f"error · {took}" if answer.is_error else took
-        return [self._changed(entry, result=answer.content, error=answer.is_error, state=state)]
+        said = (self._call(answer.tool_use_id) or {}).get("said", "")
+        state = f"{said}{'error · ' if answer.is_error else ''}{duration_text(answer.duration_s)}"
+        return self._told(answer.tool_use_id, result=answer.content, error=answer.is_error, state=state, asks=[])
+
+    def _told(self, tool_use_id: str, **fields: Any) -> list[Change]:
+        """Something is known of a call."""
+        entry = self._call(tool_use_id)
+        return [] if entry is None else [self._changed(entry, **fields)]
 
     def _call(self, tool_use_id: str) -> Entry | None:
         return next((each for each in reversed(self._entries) if each.get("id") == tool_use_id), None)
@@ -156,10 +170,25 @@ class RunLog:
             shown = _fitting(known[-MOST_ENTRIES:], room)
             return {"entries": shown, "left_out": len(known) - len(shown), "n": self.n}
 
+    def call_of(self, key: int) -> str | None:
+        """The id of the call that this entry shows."""
+        with self._lock:
+            return next((entry.get("id") for entry in self._entries if entry["k"] == key), None)
+
     def whole(self, key: int) -> Entry | None:
         """One entry, not cut."""
         with self._lock:
             return next((_shown(entry, None) for entry in self._entries if entry["k"] == key), None)
+
+
+def _ways(tool: str) -> list[list[Any]]:
+    """What a person can answer to a call of this tool."""
+    name = one_line(tool, _NAME_CHARACTERS)
+    return [
+        ["approve", {}, "Approve", "Let this call run"],
+        ["approve", {"whole_tool": True}, f"Approve all of {name}", f"Let it run, and ask no more about {name}"],
+        ["deny", {"reason": ""}, "Deny", "It does not run; the model is told so, and what you write beside"],
+    ]
 
 
 def _fitting(entries: Sequence[Entry], room: int) -> list[Entry]:
@@ -188,5 +217,6 @@ def _shown(entry: Mapping[str, Any], characters: int | None) -> Entry:
     if entry["kind"] == "tool":
         shown |= {"state": entry["state"], "error": bool(entry.get("error"))}
         shown["parts"] = [[title, marked(text[:characters])] for title, text in parts.items() if text]
+        shown["asks"] = entry.get("asks", [])
         shown["made"] = [[made.id, marked(made.line), made.path] for made in entry.get("made", ())]
     return shown | ({"more": f"Show {counted(more, 'more character')}"} if more else {})

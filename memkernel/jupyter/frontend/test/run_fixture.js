@@ -13,13 +13,26 @@ export function runState(more = {}) {
     status: "running",
     turn: 1,
     max_turns: 50,
-    usage: { in: 0, out: 0, cache_read: 0, cache_write: 0 },
-    words: { status: "running", turn: "turn 1 of 50", usage: "0 tokens in, 0 out" },
+    usage: { in: 0, out: 0, cache_read: 0, cache_write: 0, cost: null, budget: null },
+    words: runWords(),
     started_at: "2026-11-30T09:21:00.000Z",
     elapsed_s: 0,
     snapshot: [],
     left_out: 0,
     n: 0,
+    ...more,
+  };
+}
+
+/** What Python says of it (widgets/run_standing.py). */
+export function runWords(more = {}) {
+  return {
+    status: "running",
+    turn: "turn 1 of 50",
+    usage: "0 tokens in, 0 out",
+    cost: "$0.10 of $1.00",
+    time: "",
+    stop: ["■ Stop", "Stop the run", "Stopping…"],
     ...more,
   };
 }
@@ -39,6 +52,16 @@ export const prompt = { k: 1, n: 1, kind: "prompt", text: "Tidy the notes" };
 export function call(more = {}) {
   const kind = { kind: "tool", text: "memory create /memories/a.md", state: "running…", error: false };
   return { k: 2, n: 2, ...kind, parts: [["Arguments", '{"command": "create"}']], made: [], ...more };
+}
+
+/** The same call while it waits for a person. */
+export function waiting(more = {}) {
+  const asks = [
+    ["approve", {}, "Approve", "Let this call run"],
+    ["approve", { whole_tool: true }, "Approve all of memory", "Ask no more about memory"],
+    ["deny", { reason: "" }, "Deny", "It does not run"],
+  ];
+  return call({ n: 3, state: "waits for your approval", asks, ...more });
 }
 
 /** Python says how the run stands now. */

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { duration } from "../src/run/head.js";
-import { call, nowIs, openRun, prompt, shown } from "./run_fixture.js";
+import { call, nowIs, openRun, prompt, runWords, shown, waiting } from "./run_fixture.js";
 
 afterEach(() => vi.useRealTimers());
 
@@ -115,13 +115,91 @@ test("earlier entries come before the others", async () => {
   expect(button(root, "earlier").hidden).toBe(true);
 });
 
+// -- approval ----------------------------------------------------------------------------------------
+
+function openWaiting() {
+  const opened = openRun({ snapshot: [prompt, call()], n: 2 });
+  opened.stream(waiting());
+  nowIs(opened.model, "waiting", "waiting for approval");
+  return { ...opened, group: opened.root.querySelector("[role=group]"), call: opened.root.querySelector("details") };
+}
+
+test("a call that waits is open, says so, and can be approved, once", async () => {
+  const { root, model, group, call: details, stream } = openWaiting();
+  const said = "memory create /memories/a.md waits for your approval";
+  expect([details.open, details.querySelector("summary").textContent]).toEqual([true, said]);
+  expect(root.querySelector(".mk-sr").textContent).toBe(said);
+  expect([group.hidden, group.getAttribute("aria-label")]).toEqual([false, "memory create /memories/a.md"]);
+  expect([...group.querySelectorAll("button")].map((each) => each.textContent)).toEqual([
+    "Approve",
+    "Approve all of memory",
+    "Deny",
+  ]);
+  expect(model.asked("here").length).toBe(1);
+  expect([root.dataset.status, button(root, "■ Stop").hidden]).toEqual(["waiting", false]);
+  button(group, "Approve").click();
+  button(group, "Approve").click();
+  expect(model.asked("approve").map(({ params }) => params)).toEqual([{ entry: 2 }]);
+  await model.answer("approve", null);
+  stream(call({ n: 4, state: "approved", asks: [] }));
+  expect([group.hidden, details.open]).toEqual([true, false]);
+});
+
+test("the whole tool is approved, or the call is denied with a reason", () => {
+  const { model, group } = openWaiting();
+  button(group, "Approve all").click();
+  expect(model.asked("approve")[0].params).toEqual({ entry: 2, whole_tool: true });
+  group.querySelector("input").value = "not on a Friday";
+  button(group, "Deny").click();
+  expect(model.asked("deny")[0].params).toEqual({ entry: 2, reason: "not on a Friday" });
+});
+
+test("Enter after a reason denies", () => {
+  const { model, group } = openWaiting();
+  const why = group.querySelector("input");
+  why.value = "never";
+  why.dispatchEvent(new KeyboardEvent("keydown", { key: "r", bubbles: true }));
+  expect(model.asked("deny")).toEqual([]);
+  why.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  expect(model.asked("deny")[0].params).toEqual({ entry: 2, reason: "never" });
+});
+
+test("where it could not be answered it can be tried again", async () => {
+  const { root, model, group } = openWaiting();
+  button(group, "Approve").click();
+  await model.refuse("approve", "this waits for nothing");
+  expect(root.querySelector("[role=alert]").textContent).toContain("Approve: this waits for nothing");
+  button(group, "Approve").click();
+  expect(model.asked("approve").length).toBe(2);
+});
+
+test("a key goes to what waits, and the focus stays in the call once it is answered", () => {
+  const { root, group, call: details, stream } = openWaiting();
+  root.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
+  expect(document.activeElement).toBe(button(group, "Approve"));
+  const typed = new KeyboardEvent("keydown", { key: "o", bubbles: true });
+  group.querySelector("input").dispatchEvent(typed); // a reason is typed: no key of the view
+  expect(details.open).toBe(true);
+  stream(call({ n: 4, state: "denied", asks: [] }));
+  expect(document.activeElement).toBe(details.querySelector("summary"));
+  root.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
+  expect(document.activeElement).toBe(details.querySelector("summary"));
+});
+
+test("a focus that is elsewhere is left there", () => {
+  const { root, group, stream } = openWaiting();
+  button(root, "■ Stop").focus();
+  stream(call({ n: 4, state: "approved", asks: [] }));
+  expect([group.hidden, document.activeElement]).toEqual([true, button(root, "■ Stop")]);
+});
+
 // -- the head ----------------------------------------------------------------------------------------
 
 test("the head says who answers, that a script is none, the turn, the tokens and the status", () => {
-  const words = { status: "running", turn: "turn 3 of 50", usage: "1,200 tokens in, 34 out" };
-  const { root, model } = openRun({ badge: "scripted, not a language model", model: "scripted", turn: 3, words });
+  const words = { turn: "turn 3 of 50", usage: "1,200 tokens in, 34 out", cost: "$0.41 of $0.50" };
+  const { root, model } = openRun({ badge: "scripted, not a language model", model: "scripted", turn: 3, words: runWords(words) });
   const head = root.querySelector(".mk-bar").textContent;
-  for (const each of ["scripted, not a language model", "on Team notes", ...Object.values(words)]) {
+  for (const each of ["scripted, not a language model", "on Team notes", "running", ...Object.values(words)]) {
     expect(head).toContain(each);
   }
   expect([root.querySelector("progress").value, root.querySelector("progress").max]).toEqual([3, 50]);
@@ -152,6 +230,40 @@ test("the clock runs while the run goes on and stands still afterwards", () => {
   expect(root.querySelector(".mk-bar").textContent).toContain("1 min 6 s");
   frame.close();
   expect(model.listening()).toBe(0);
+});
+
+test("the limit of the time stands beside the time, and a stored run has the time that it took", () => {
+  const { root } = openRun({ words: runWords({ time: " of 2 min 0 s" }), elapsed_s: 9.5 });
+  expect(root.querySelector(".mk-bar").textContent).toContain("9.5 s of 2 min 0 s");
+});
+
+test("the budget's bar has words and a level, and says it once for each level", () => {
+  const usage = (...budget) => ({ in: 9, out: 9, cost: 0.4, budget });
+  const { root, model } = openRun();
+  const bar = root.querySelector("progress[aria-label=Budget]");
+  const said = () => root.querySelector(".mk-sr").textContent;
+  const stands = (...budget) => (model.set("usage", usage(...budget)), nowIs(model, "running"));
+  expect(bar.hidden).toBe(true);
+  stands(0.5, "fine", "50 % of the budget used");
+  expect([bar.hidden, bar.value, bar.dataset.level, said()]).toEqual([false, 0.5, "fine", ""]);
+  expect([bar.title, bar.getAttribute("aria-valuetext")]).toEqual(Array(2).fill("50 % of the budget used"));
+  stands(0.8, "near", "80 % of the budget used");
+  expect([bar.dataset.level, said()]).toEqual(["near", "80 % of the budget used"]);
+  root.querySelector(".mk-sr").textContent = "";
+  stands(0.9, "near", "90 % of the budget used");
+  expect([bar.title, said()]).toEqual(["90 % of the budget used", ""]);
+  stands(1, "full", "All of the budget used");
+  expect([bar.dataset.level, said()]).toEqual(["full", "All of the budget used"]);
+});
+
+test("a stored run that is shown again can be hurried, in Python's words", async () => {
+  const stop = ["Show the rest", "Show at once what is left", "Showing the rest…"];
+  const { root, model } = openRun({ badge: "a run of before", words: runWords({ status: "shown again", stop }) });
+  const rest = button(root, "Show the rest");
+  rest.click();
+  expect([model.asked("stop").length, rest.textContent, rest.disabled]).toEqual([1, "Showing the rest…", true]);
+  nowIs(model, "elsewhere", "still running when this was read");
+  expect([rest.hidden, root.dataset.status]).toEqual([true, "elsewhere"]);
 });
 
 test("durations read well", () => {

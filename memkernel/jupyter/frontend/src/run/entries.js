@@ -1,9 +1,15 @@
-import { aria, h, replace, text } from "../dom.js";
+import { aria, h, hasFocus, plain, replace, text } from "../dom.js";
 import { diffPanel } from "../diff/panel.js";
+
+const WHY = "Why not (the model is told)";
 
 const SHAPES = {
   thinking: ({ words }) => h("details", h("summary", "Thinking"), words),
-  tool: ({ words, state, parts, made }) => [h("details", h("summary", words, " ", state), parts), made],
+  tool: ({ words, state, parts, asking, made }) => [
+    h("details", h("summary", words, " ", state), parts),
+    asking,
+    made,
+  ],
 };
 
 /**
@@ -16,9 +22,10 @@ export function entryView(frame, first) {
   const words = h("span.mk-run-words");
   const state = h("span.mk-faint");
   const parts = h("div.mk-run-parts");
+  const asking = h("div.mk-row.mk-run-parts", { role: "group", hidden: true });
   const made = h("div.mk-run-made");
   const shape = SHAPES[first.kind];
-  const shown = shape ? shape({ words, state, parts, made }) : [words, parts];
+  const shown = shape ? shape({ words, state, parts, asking, made }) : [words, parts];
   const element = h(`div.mk-run-entry.mk-run-${first.kind}`, shown);
   const view = {
     element,
@@ -27,6 +34,7 @@ export function entryView(frame, first) {
       replace(words, text(entry.text));
       state.textContent = entry.state ?? "";
       element.classList.toggle("mk-run-failed", Boolean(entry.error));
+      ask(entry);
       replace(parts, (entry.parts ?? []).flatMap(part), rest(entry));
       if (!made.firstChild) showMade(frame, made, entry.made ?? []);
     },
@@ -40,6 +48,39 @@ export function entryView(frame, first) {
     },
     spoken: () => (first.kind === "thinking" ? "" : `${words.textContent} ${state.textContent}`.trim()),
   };
+
+  /** What waits for a person is open, is said, and gives the focus back. */
+  function ask({ k, text: call, asks = [] }) {
+    const waits = asks.length > 0;
+    if (waits !== asking.hidden) return;
+    const had = hasFocus(asking);
+    state.className = waits ? "mk-tag" : "mk-faint";
+    element.firstChild.open = waits;
+    asking.hidden = !waits;
+    if (!waits) return void (had && element.querySelector("summary").focus());
+    const why = h("input.mk-input.mk-wide", { "aria-label": WHY, placeholder: WHY, onkeydown });
+    replace(asking, asks.map((row) => answer(k, row, why)), why);
+    aria(asking, "label", plain(call));
+    frame.say(view.spoken());
+    frame.call("here").catch(() => {}); // so that Python knows whether answers from here reach it
+  }
+
+  /** Enter after a reason is the last answer, which is the one that takes it. */
+  function onkeydown({ key, target }) {
+    if (key === "Enter") target.previousSibling.click();
+  }
+
+  function answer(k, [method, params, label, title], why) {
+    let sent = false;
+    const send = async () => {
+      if (sent) return;
+      sent = true;
+      const reason = "reason" in params && { reason: why.value };
+      const go = async () => (await frame.call(method, { entry: k, ...params, ...reason }), true);
+      sent = await frame.attempt(label, go);
+    };
+    return frame.button(label, title, send);
+  }
 
   function rest({ k, more }) {
     const ask = async () => {

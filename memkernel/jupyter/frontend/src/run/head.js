@@ -1,14 +1,11 @@
-import { h } from "../dom.js";
+import { aria, h } from "../dom.js";
 
-const STOP = "■ Stop";
-
-/** The line above: who answers, how far it is, what it used, and Stop. */
+/** The line above: who answers, how far it is, what it used, and Stop. Its words come from Python (run_standing.py). */
 export function runHead(frame) {
-  const [status, turn, elapsed, usage] = ["b.mk-tag", "span", "span", "span"].map((tag) => h(tag));
+  const [status, turn, elapsed, cost, usage] = ["b.mk-tag", "span", "span", "span", "span"].map((tag) => h(tag));
   const turns = h("progress", { max: frame.get("max_turns"), "aria-label": "Turns" });
-  const stop = frame.button(STOP, "Stop the run: what it has said and done stays", askToStop, {
-    class: "mk-button mk-danger",
-  });
+  const budget = h("progress", { "aria-label": "Budget" });
+  const stop = frame.button("", "", askToStop, { class: "mk-button mk-danger", "aria-label": null });
   const title = frame.get("title");
   const element = h(
     "div.mk-bar",
@@ -20,6 +17,8 @@ export function runHead(frame) {
     turn,
     elapsed,
     h("span.mk-gap"),
+    budget,
+    cost,
     usage,
     stop,
   );
@@ -28,32 +27,54 @@ export function runHead(frame) {
 
   async function askToStop() {
     stop.disabled = true;
-    stop.textContent = "Stopping…";
+    offer();
     if (await frame.attempt("Stop", async () => (await frame.call("stop"), true))) return;
     stop.disabled = false;
-    stop.textContent = STOP;
+    offer();
+  }
+
+  function offer() {
+    const [label, title, asked] = frame.get("words").stop;
+    stop.textContent = stop.disabled ? asked : label;
+    stop.title = title;
   }
 
   function update() {
-    const words = frame.get("words") ?? {};
-    status.textContent = words.status;
-    turn.textContent = words.turn;
-    usage.textContent = words.usage;
+    const words = frame.get("words");
+    const [part, level, used] = frame.get("usage").budget ?? [];
+    for (const [place, name] of [[status, "status"], [turn, "turn"], [cost, "cost"], [usage, "usage"]]) {
+      place.textContent = words[name];
+    }
+    offer();
     turns.value = frame.get("turn");
     turns.hidden = !frame.get("max_turns");
-    stop.hidden = frame.get("status") !== "running";
+    stop.hidden = !isGoing(frame);
+    budget.hidden = !used;
     frame.root.dataset.status = frame.get("status");
+    warn(part, level, used);
     tick();
   }
 
+  /** The words are said once for each level. */
+  function warn(part, level, used) {
+    if (!used) return;
+    budget.value = part;
+    budget.title = used;
+    aria(budget, "valuetext", used);
+    if (level !== "fine" && budget.dataset.level !== level) frame.say(used);
+    budget.dataset.level = level;
+  }
+
   function tick() {
-    const going = frame.get("status") === "running";
     const since = Math.max(0, Math.floor((Date.now() - Date.parse(frame.get("started_at"))) / 1000));
-    elapsed.textContent = duration(going ? since : frame.get("elapsed_s"));
+    elapsed.textContent = duration(frame.get("elapsed_s") || since) + frame.get("words").time;
   }
 
   return { element, update };
 }
+
+/** Whether it goes on: it is stopped, and answered, no later. */
+export const isGoing = (frame) => /^(runn|wait)ing$/.test(frame.get("status"));
 
 /** `0.4 s`, `12 s`, `3 min 5 s` */
 export function duration(seconds) {

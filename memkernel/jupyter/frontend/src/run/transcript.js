@@ -9,7 +9,7 @@ const SPOKEN = 400;
  *
  * @returns {{element: HTMLElement, take: (changes: object[]) => void, put: (state: object) => void,
  *   misses: () => boolean, end: (words: string) => void, count: () => number, toggleCalls: () => void,
- *   toNewest: () => void}}
+ *   toNewest: () => void, toWaiting: () => void}}
  */
 export function transcript(frame) {
   const views = new Map();
@@ -125,6 +125,7 @@ export function transcript(frame) {
     for (const call of calls) call.open = open;
   }
 
+  const toWaiting = () => list.querySelector("[role=group]:not([hidden]) button")?.focus();
   const end = (words) => speak(spoken, words);
-  return { element, take, put, misses: () => missed, end, count: () => views.size, toggleCalls, toNewest };
+  return { element, take, put, misses: () => missed, end, count: () => views.size, toggleCalls, toNewest, toWaiting };
 }

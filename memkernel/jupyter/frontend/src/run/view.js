@@ -1,12 +1,11 @@
 import { aria } from "../dom.js";
-import { runHead } from "./head.js";
+import { isGoing, runHead } from "./head.js";
 import { transcript } from "./transcript.js";
 
 /** AgentRun: a run while it goes on, and afterwards. */
 export function agentRun(frame) {
   const log = transcript(frame);
   const head = runHead(frame);
-  const isGoing = () => frame.get("status") === "running";
   let asking = false;
 
   /** A view that is opened while a turn goes on has missed its beginning; a kernel that is busy tells it later. */
@@ -33,6 +32,7 @@ export function agentRun(frame) {
   aria(frame.root, "label", `Agent run, ${frame.get("model")}`);
   frame.body.append(head.element, log.element);
   frame.keys({
+    a: ["Go to what waits for approval", log.toWaiting],
     o: ["Open or close all tool calls", log.toggleCalls],
     End: ["Go to the newest", log.toNewest],
   });
@@ -44,10 +44,10 @@ export function agentRun(frame) {
   frame.on("snapshot", putSnapshot);
   frame.on("words", () => {
     head.update();
-    if (!isGoing()) log.end(`The run is ${frame.get("words").status}`);
+    if (!isGoing(frame)) log.end(`The run is ${frame.get("words").status}`);
     after();
   });
   head.update();
   putSnapshot();
-  if (isGoing()) catchUp();
+  if (isGoing(frame)) catchUp();
 }
