@@ -8,6 +8,7 @@ interrupted query leaves nothing behind.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ _SESSION: Final = (
 _DUCKDB_TYPES: Final[Mapping[Kind, str]] = {
     "text": "VARCHAR",
     "integer": "BIGINT",
+    "float": "DOUBLE",
     "time": "TIMESTAMP WITH TIME ZONE",
     "json": "JSON",
 }
@@ -52,10 +54,12 @@ _arrow: Any = pyarrow
 _ARROW_TYPES: Final[Mapping[Kind, Any]] = {
     "text": _arrow.string(),
     "integer": _arrow.int64(),
+    "float": _arrow.float64(),
     "time": _arrow.timestamp("us", tz="UTC"),
     "json": _arrow.string(),
 }
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _LOADED_AT_ONCE: Final = 2_048  # rows: at most 200 MB of contents
 _FETCHED_AT_ONCE: Final = 10_240
 
@@ -172,5 +176,10 @@ def _arrow_table(table: str, columns: tuple[str, ...], rows: list[Row]) -> Any:
 
 def _array(kind: Kind, values: tuple[Any, ...]) -> Any:
     if kind == "json":
-        values = tuple(None if value is None else json.dumps(value, ensure_ascii=False) for value in values)
+        values = tuple(None if value is None else _json(value) for value in values)
     return _arrow.array(values, type=_ARROW_TYPES[kind])
+
+
+def _json(value: object) -> str:
+    """A value as JSON; a lone surrogate, which DuckDB's texts cannot hold, is replaced."""
+    return _SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False))

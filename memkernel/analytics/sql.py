@@ -96,7 +96,7 @@ def query(
     limit: int | None = None,
     parameters: Sequence[Any] | Mapping[str, Any] | None = None,
 ) -> SqlResult:
-    """Run one SELECT of DuckDB's SQL over `memory_stores`, `memories`, `memory_versions` and `run_changes`.
+    """Run one SELECT of DuckDB's SQL over the tables of `memkernel.analytics.tables`: stores, memories, versions, runs.
 
     Args:
         source: the database.

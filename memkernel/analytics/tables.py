@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
-Kind = Literal["text", "integer", "time", "json"]
+Kind = Literal["text", "integer", "float", "time", "json"]
 
 Row = tuple[Any, ...]
 
@@ -59,6 +59,35 @@ TABLES: Final[Mapping[str, Mapping[str, Kind]]] = {
         "run_id": "text",
         "tool_use_id": "text",
     },
+    "runs": {
+        "session_id": "text",
+        "id": "text",
+        "kind": "text",
+        "model": "text",
+        "prompt": "text",
+        "memory_store_ids": "json",  # the stores that it works with, as a list
+        "previous_run_id": "text",
+        "status": "text",
+        "turns": "integer",
+        "stop_reason": "text",
+        "input_tokens": "integer",
+        "output_tokens": "integer",
+        "cache_read_input_tokens": "integer",
+        "cache_creation_input_tokens": "integer",
+        "cost_usd": "float",
+        "error": "text",
+        "started_at": "time",
+        "seen_at": "time",
+        "ended_at": "time",
+    },
+    "run_events": {
+        "session_id": "text",
+        "run_id": "text",
+        "n": "integer",
+        "type": "text",
+        "data": "json",
+        "created_at": "time",
+    },
 }
 
 COLUMN_NAMES: Final = frozenset(name for columns in TABLES.values() for name in columns)
@@ -71,6 +100,6 @@ class Source(Protocol):
         """The named columns of the named tables, table by table, all of one snapshot.
 
         Values are as in the records: ids, paths and contents `str`, hashes hex, times aware UTC
-        datetimes, metadata a dict. The rows are a generator as well.
+        datetimes, JSON as Python values. The rows are a generator as well.
         """
         ...

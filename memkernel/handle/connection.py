@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from memkernel import cluster, config
+from memkernel import cluster, config, ids
+from memkernel.errors import InvalidInputError
 from memkernel.handle.records import Records
 from memkernel.handle.store import Store
-from memkernel.models import DEFAULT_WORKSPACE, Actor, MemoryStore, Pruned, Settings
+from memkernel.models import (
+    DEFAULT_WORKSPACE,
+    Actor,
+    MemoryStore,
+    Pruned,
+    RunEvent,
+    RunRecord,
+    RunStatus,
+    Settings,
+)
 from memkernel.store import Database, ServerStatus
 
 if TYPE_CHECKING:
@@ -122,6 +133,81 @@ class Connection:
             if page is None:
                 return
 
+    def runs(
+        self,
+        *,
+        limit: int | None = None,
+        store: str | Store | None = None,
+        status: RunStatus | None = None,
+        since: datetime | None = None,
+    ) -> Records[RunRecord]:
+        """The runs of agents, newest first. One whose process is gone is `lost`, not `running`.
+
+        Args:
+            limit: at most so many; None: all.
+            store: those that work with this store; of one that was deleted, by its id.
+            status: those that stand so: running, done, stopped, error, refused, lost, max_turns, …
+            since: those that started then or later; one without a zone is UTC.
+
+        Raises:
+            StoreNotFoundError, AmbiguousStoreError: nothing, or several stores answer to `store`.
+            InvalidInputError: a value is illegal.
+        """
+        if limit is not None and limit < 1:
+            raise InvalidInputError(f"limit is {limit}; it must be 1 or more")
+        self.database.runs.mark_lost()
+        found = self._each_run(memory_store_id=self._id_of(store), status=status, since=since)
+        return Records(islice(found, limit), kind=RunRecord, empty="No run of an agent was kept here.")
+
+    def _each_run(self, **filters: Any) -> Iterator[RunRecord]:
+        page = None
+        while True:
+            found = self.database.runs.list(**filters, limit=100, page=page)
+            yield from found.data
+            page = found.next_page
+            if page is None:
+                return
+
+    def _id_of(self, store: str | Store | None) -> str | None:
+        if isinstance(store, str):
+            return store if ids.is_id("memstore", store) else self.store(store).id
+        return None if store is None else store.id
+
+    def run(self, run_id: str) -> RunRecord:
+        """How a run stands.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+        """
+        self.database.runs.mark_lost()
+        return self.database.runs.retrieve(run_id)
+
+    def run_events(self, run_id: str) -> list[RunEvent]:
+        """What happened in a run, in order: the events of `memkernel.agent.events`, as JSON.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+        """
+        return self.database.runs.events(run_id)
+
+    def stop_run(self, run_id: str) -> RunRecord:
+        """Ask a run of any kernel to stop; it does before its next tool, or when its turn ends. One that ended stays.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+        """
+        self.database.runs.mark_lost()
+        return self.database.runs.ask_stop(run_id)
+
+    def delete_run(self, run_id: str) -> None:
+        """Forget a run that has ended, its prompt and all that happened in it; the memories that it changed stay.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+            RunRunningError: it runs.
+        """
+        self.database.runs.delete(run_id)
+
     def prune(
         self, *, older_than: timedelta, keep: int = 3, store: str | Store | None = None, dry_run: bool = False
     ) -> Records[Pruned]:
@@ -140,12 +226,12 @@ class Connection:
             InvalidInputError: less than 30 days, or less than 1 version.
             StoreNotFoundError, AmbiguousStoreError: nothing, or several stores answer to `store`.
         """
-        one = store.id if isinstance(store, Store) else None if store is None else self.store(store).id
+        one = self._id_of(store)
         pruned = self.database.pruning.prune(older_than=older_than, keep=keep, memory_store_id=one, dry_run=dry_run)
         return Records(pruned, kind=Pruned, empty="Nothing is to be pruned.")
 
     def sql(self, query: str, *, limit: int | None = None) -> SqlResult:
-        """Read-only SQL (DuckDB's) over `memory_stores`, `memories` and `memory_versions` of this database.
+        """Read-only SQL (DuckDB's) over the stores, memories, versions and runs of this database.
 
         Raises:
             QueryRefusedError: the query could write or reach outside, or is not exactly one statement.

@@ -24,6 +24,8 @@ _SOURCES: Final[Mapping[str, LiteralString]] = {
     "memories": "memkernel.memories t",
     "memory_versions": "memkernel.memory_versions t",
     "run_changes": "memkernel.run_changes t",
+    "runs": "memkernel.runs t",
+    "run_events": "memkernel.run_events t",
 }
 _HEAD_CONTENT: Final = (
     "(SELECT v.content FROM memkernel.memory_versions v "
@@ -37,11 +39,11 @@ def dump(
     """Each table's name with its rows of a workspace, in the order asked for; all in one read-only snapshot.
 
     The rows of a table are read before the next table is asked for. Texts and ids are str, hashes 64 hex digits,
-    times aware in UTC, metadata a dict; a memory's `content` is its head's.
+    times aware in UTC, JSON Python values; a memory's `content` is its head's.
 
     Args:
         pool: where the connection comes from; it goes back when the generator ends or is closed.
-        tables: memory_stores, memories, memory_versions or run_changes, each with its columns.
+        tables: memory_stores, memories, memory_versions, run_changes, runs or run_events, each with its columns.
         workspace_id: whose rows.
 
     Raises:
@@ -102,4 +104,5 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "content": _text,
     "content_sha256": _hex,
     **dict.fromkeys(("created_at", "updated_at", "archived_at", "redacted_at", "head_at"), _utc),
+    **dict.fromkeys(("started_at", "seen_at", "stop_asked_at", "ended_at"), _utc),
 }

@@ -29,7 +29,7 @@ RUN_APPEND: Final = prepared(
 RUN_GET: Final = planned(f"SELECT {RUN} FROM memkernel.runs r WHERE r.id = $1::text")
 RUN_MESSAGES: Final = planned("SELECT r.messages::text FROM memkernel.runs r WHERE r.id = $1::text")
 RUN_EVENTS: Final = planned(
-    "SELECT e.n, e.type, e.data::text, e.at FROM memkernel.runs r JOIN memkernel.run_events e "
+    "SELECT e.n, e.type, e.data::text, e.created_at FROM memkernel.runs r JOIN memkernel.run_events e "
     "ON e.session_id = r.session_id AND e.run_id = r.id "
     "WHERE r.id = $1::text AND e.n > $2::bigint ORDER BY e.n LIMIT $3::bigint"
 )

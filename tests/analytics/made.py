@@ -64,6 +64,32 @@ def _version(seq: int, memory: int, operation: str, path: str | None, content: s
     }
 
 
+_RUN: dict[str, Any] = {
+    "session_id": "sesn_1",
+    "id": "run_1",
+    "kind": "live",
+    "model": "claude-sonnet-5-5",
+    "prompt": "Tidy the notes",
+    "memory_store_ids": ["memstore_1"],
+    "previous_run_id": None,
+    "status": "done",
+    "turns": 2,
+    "stop_reason": "end_turn",
+    "input_tokens": 10,
+    "output_tokens": 5,
+    "cache_read_input_tokens": 3,
+    "cache_creation_input_tokens": 2,
+    "cost_usd": 0.25,
+    "error": "",
+    "started_at": NOON,
+    "seen_at": NOON,
+    "ended_at": NOON,
+}
+_EVENTS: Sequence[tuple[str, dict[str, Any]]] = (
+    ("run_started", {"prompt": "Tidy the notes"}),
+    ("tool_returned", {"content": "a\0b \ud800 é", "is_error": False}),
+)
+
 MADE: Mapping[str, Sequence[dict[str, Any]]] = {
     "memory_stores": [_STORE],
     "memories": [_memory(1, "/units.md", "SI\0 units\n"), _memory(2, "/notes/été.md", "")],
@@ -74,6 +100,11 @@ MADE: Mapping[str, Sequence[dict[str, Any]]] = {
         _version(4, 3, "deleted", "/old.md", None),
     ],
     "run_changes": [{"memory_store_id": "memstore_1", "seq": 2, "run_id": "run_1", "tool_use_id": "toolu_1"}],
+    "runs": [_RUN, {**_RUN, "id": "run_2", "prompt": "Go on", "cost_usd": None, "memory_store_ids": []}],
+    "run_events": [
+        {"session_id": "sesn_1", "run_id": "run_1", "n": n, "type": kind, "data": data, "created_at": NOON}
+        for n, (kind, data) in enumerate(_EVENTS, 1)
+    ],
 }
 
 

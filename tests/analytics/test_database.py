@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 
 import pytest
 
+from memkernel import ids
 from memkernel.analytics.engine import Engine
 from memkernel.analytics.sql import query
 from memkernel.errors import DatabaseError, QueryRefusedError
-from memkernel.models import Actor, Cause, MemoryStore
+from memkernel.models import Actor, Cause, MemoryStore, RunEvent, Usage
 from memkernel.store import Database
+from memkernel.store.run_processes import this_process
 
 ANN = Actor("user_actor", "user_ann")
 AGENT = Actor("session_actor", "sesn_1")
@@ -143,3 +145,35 @@ def test_postgresql_that_refuses_is_its_own_error(database: Database) -> None:
 
     with pytest.raises(DatabaseError, match="out of luck"):
         query(Broken(), "FROM memories")  # pyright: ignore[reportArgumentType]  # it never gives rows
+
+
+def test_a_run_and_what_happened_in_it_are_seen(database: Database, notes: MemoryStore) -> None:
+    run_id, session_id, noon = ids.mint("run"), ids.mint("sesn"), datetime(2026, 11, 30, 12, tzinfo=UTC)
+    database.runs.begin(
+        run_id,
+        session_id=session_id,
+        kind="live",
+        model="claude-sonnet-5-5",
+        prompt="Tidy\0",
+        memory_store_ids=[notes.id],
+        process=this_process(),
+    )
+    events = [
+        RunEvent(1, "tool_called", {"name": "memory", "input": {"command": "view"}}, noon),
+        RunEvent(2, "tool_returned", {"content": "a\0b \ud800 é"}, noon),
+    ]
+    usage = Usage(10, 5, 3, 2)
+    database.runs.append(
+        run_id, events, session_id=session_id, process=this_process(), turns=1, usage=usage, cost_usd=0.25
+    )
+    sql = (
+        "SELECT id, prompt, json_extract_string(memory_store_ids, '$[0]'), input_tokens + output_tokens, cost_usd, "
+        "status, ended_at FROM runs"
+    )
+    assert query(database, sql).rows == [(run_id, "Tidy\ufffd", notes.id, 15, 0.25, "running", None)]
+    sql = "SELECT n, type, data->>'$.name', data->>'$.content', created_at FROM run_events ORDER BY n"
+    assert query(database, sql).rows == [
+        (1, "tool_called", "memory", None, noon),
+        (2, "tool_returned", None, "a\0b \ufffd é", noon),
+    ]
+    assert len(query(database, "SELECT * FROM runs JOIN run_events ON run_id = id").df()) == 2

@@ -31,7 +31,7 @@ def failure(sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None = Non
         (
             "SELECT * FROM duck",
             "there is no table 'duck' (line 1, column 15)",
-            "The tables are memory_stores, memories, memory_versions, run_changes.",
+            "The tables are memory_stores, memories, memory_versions, run_changes, runs, run_events.",
         ),
         (
             "SELECT *\nFROM memory_version",

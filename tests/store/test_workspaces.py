@@ -14,16 +14,19 @@ from typing import Any, cast
 import psycopg
 import pytest
 
+from memkernel import ids
 from memkernel.errors import (
     DatabaseError,
     InvalidInputError,
     MemkernelError,
+    RunNotFoundError,
     SessionNotFoundError,
     StoreNotFoundError,
 )
-from memkernel.models import AttachmentParams, Change, Memory, MemoryStore
+from memkernel.models import AttachmentParams, Change, Memory, MemoryStore, RunEvent, Usage
 from memkernel.store import Database, queries, timeline_queries, workspaces
 from memkernel.store.connections import StoreConnection
+from memkernel.store.run_processes import this_process
 from memkernel.store.statements import Parameter, Statement
 from memkernel.store.workspaces import CONNECTIONS
 from tests.fix_postgres import PostgresServer
@@ -33,9 +36,36 @@ from tests.store.people import ANN, CAUSE, KEY
 GUARDED = (
     *("memory_stores", "memories", "memory_versions", "run_changes"),
     *("sessions", "session_resources", "mount_baselines", "mount_entries"),
+    *("runs", "run_events"),
 )
 
 NOTHING: Mapping[str, list[str]] = {table: [] for table in GUARDED}
+
+SESSION = ids.mint("sesn")
+
+
+def run_of(database: Database, stores: Sequence[str] = ()) -> str:
+    """A run of this process, with one event."""
+    run_id = ids.mint("run")
+    database.runs.begin(
+        run_id,
+        session_id=SESSION,
+        kind="live",
+        model="claude-sonnet-5-5",
+        prompt="Tidy",
+        memory_store_ids=stores,
+        process=this_process(),
+    )
+    append_to(database, run_id, 1)
+    return run_id
+
+
+def append_to(database: Database, run_id: str, n: int) -> bool:
+    """Another event of a run."""
+    event = RunEvent(n, "text_delta", {"text": "Done."}, datetime.now(UTC))
+    return database.runs.append(
+        run_id, [event], session_id=SESSION, process=this_process(), turns=1, usage=Usage(), cost_usd=None
+    )
 
 
 class Two:
@@ -48,11 +78,13 @@ class Two:
         self.their_store, self.their_memory = self._fill(self.theirs)
         self.their_session = self.theirs.sessions.create([AttachmentParams(self.their_store.id)]).id
         self.owner.mounts.open(self.their_store.id, self.their_session)
+        self.my_run, self.their_run = (database.runs.list().data[0].id for database in (self.mine, self.theirs))
         self.before = self.rows_of("theirs")
 
     @staticmethod
     def _fill(database: Database) -> tuple[MemoryStore, Memory]:
         store = database.memory_stores.create(name="Notes")
+        run_of(database, [store.id])
         database.memories.create(store.id, path="/a.md", content="one", actor=KEY)
         return store, database.memories.write(store.id, "/a.md", "two", actor=KEY, cause=CAUSE)
 
@@ -63,7 +95,7 @@ class Two:
                 table: [
                     str(row)
                     for row in connection.execute(
-                        f"SELECT t FROM memkernel.{table} t WHERE workspace_id = %s ORDER BY 1".encode(), [workspace_id]
+                        f"SELECT t::text FROM memkernel.{table} t WHERE workspace_id = %s ORDER BY 1".encode(), [workspace_id]
                     )
                 ]
                 for table in GUARDED
@@ -159,7 +191,7 @@ def test_the_page_key_is_the_same_for_every_server_on_a_database_and_another_on_
 
 @pytest.mark.parametrize("table", GUARDED)
 def test_a_query_without_a_filter_sees_one_workspace(kept: Two, table: str) -> None:
-    seen = [str(row) for row in execute_in(kept.theirs, f"SELECT t FROM memkernel.{table} t ORDER BY 1")]
+    seen = [str(row) for row in execute_in(kept.theirs, f"SELECT t::text FROM memkernel.{table} t ORDER BY 1")]
     assert seen == kept.before[table]
     assert (seen != []) is (table != "mount_entries")
     assert execute_in(kept.mine, f"SELECT FROM memkernel.{table} WHERE workspace_id = 'theirs'").fetchall() == []
@@ -181,6 +213,9 @@ def test_a_change_without_a_filter_changes_nothing_of_another_workspace(two: Two
         "DELETE FROM memkernel.mount_baselines",
         "DELETE FROM memkernel.mount_entries",
         "DELETE FROM memkernel.sessions",
+        "UPDATE memkernel.runs SET status = 'broken'",
+        "DELETE FROM memkernel.run_events",
+        "DELETE FROM memkernel.runs",
     ):
         execute_in(two.mine, statement)
         assert two.rows_of("theirs") == two.before, statement
@@ -283,6 +318,18 @@ ON_STORES: Calls = {
         two.their_memory.memory_version_id, memory_store_id=two.their_store.id, actor=KEY
     ),
     "open a mount": lambda two: two.mine.mounts.open(two.their_store.id, two.their_session),
+    "is_saved": lambda two: two.mine.runs.is_saved(two.their_store.id, CAUSE.run_id, CAUSE.tool_use_id),
+    "changes_by_call": lambda two: two.mine.memory_versions.changes_by_call(two.their_store.id, CAUSE.run_id),
+    "cause": lambda two: two.mine.memory_versions.cause(two.their_store.id, two.their_memory.memory_version_id),
+}
+ON_RUNS: Calls = {
+    "retrieve": lambda two: two.mine.runs.retrieve(two.their_run),
+    "events": lambda two: two.mine.runs.events(two.their_run),
+    "messages": lambda two: two.mine.runs.messages(two.their_run),
+    "append": lambda two: append_to(two.mine, two.their_run, 2),
+    "ask_stop": lambda two: two.mine.runs.ask_stop(two.their_run),
+    "take_over": lambda two: two.mine.runs.take_over(two.their_run, this_process()),
+    "delete": lambda two: two.mine.runs.delete(two.their_run),
 }
 ON_SESSIONS: Calls = {
     "retrieve": lambda two: two.mine.sessions.retrieve(two.their_session),
@@ -309,6 +356,16 @@ def test_a_session_of_another_workspace_is_not_there(kept: Two, call: Callable[[
     assert kept.rows_of("theirs") == kept.before
 
 
+@pytest.mark.parametrize("call", ON_RUNS.values(), ids=ON_RUNS)
+def test_a_run_of_another_workspace_is_not_there(kept: Two, call: Callable[[Two], object]) -> None:
+    with pytest.raises(RunNotFoundError) as absent:
+        call(kept)
+    assert kept.their_run in str(absent.value)
+    assert kept.rows_of("theirs") == kept.before
+    assert [run.id for run in kept.mine.runs.list().data] == [kept.my_run]
+    assert kept.mine.runs.list(memory_store_id=kept.their_store.id).data == []
+
+
 def test_another_workspace_cannot_be_attached_listed_or_reached_through_a_store_of_ones_own(two: Two) -> None:
     with pytest.raises(InvalidInputError, match="there is no memory store"):
         two.mine.sessions.create([AttachmentParams(two.their_store.id)])
@@ -331,7 +388,9 @@ def test_a_deletion_takes_what_is_of_the_store_and_no_more(two: Two) -> None:
     two.mine.sessions.delete(session.id)
     assert two.rows_of("mine")["mount_baselines"] == []
     two.mine.memory_stores.delete(two.my_store.id)
-    assert two.rows_of("mine") == NOTHING
+    left = two.rows_of("mine")  # runs outlive their stores
+    assert left == {**NOTHING, "runs": left["runs"], "run_events": left["run_events"]}
+    assert [len(left[table]) for table in ("runs", "run_events")] == [1, 1]
     assert two.rows_of("theirs") == two.before
 
 

@@ -42,7 +42,7 @@ CREATE TABLE memkernel.run_events (
     n bigint NOT NULL,
     type text COLLATE "C" NOT NULL,
     data json NOT NULL,
-    at timestamptz NOT NULL,
+    created_at timestamptz NOT NULL,
     CONSTRAINT run_events_pkey PRIMARY KEY (session_id, run_id, n)
 );
 
@@ -123,7 +123,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'MK026', MESSAGE = 'the run was taken over',
             DETAIL = json_build_object('run', p_run)::text;
     END IF;
-    INSERT INTO memkernel.run_events (workspace_id, session_id, run_id, n, type, data, at)
+    INSERT INTO memkernel.run_events (workspace_id, session_id, run_id, n, type, data, created_at)
     SELECT run.workspace_id, p_session, p_run, event.n::bigint, event.type, event.data::json, event.at::timestamptz
     FROM unnest(p_n, p_types, p_data, p_at) AS event(n, type, data, at)
     ON CONFLICT DO NOTHING;

@@ -1,0 +1,149 @@
+"""`db.runs`, `db.run` and what is done with a run from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import memkernel as mk
+from memkernel import ids
+from memkernel.errors import InvalidInputError, RunNotFoundError, RunRunningError, RunTakenOverError, StoreNotFoundError
+from memkernel.models import RunEvent, RunRecord, Usage
+from memkernel.store import run_processes
+
+SESSION = ids.mint("sesn")
+
+Begin = Callable[..., RunRecord]
+
+
+@pytest.fixture
+def connection(dsn: str) -> Iterator[mk.Connection]:
+    with mk.connect(dsn) as connected:
+        yield connected
+
+
+@pytest.fixture
+def begin(connection: mk.Connection) -> Begin:
+    """Begin a run."""
+
+    def begin(**given: Any) -> RunRecord:
+        fields: dict[str, Any] = {"session_id": SESSION, "kind": "live", "model": "m", "prompt": "Tidy the notes"}
+        fields |= {"process": run_processes.this_process(), **given}
+        return connection.database.runs.begin(ids.mint("run"), **fields)
+
+    return begin
+
+
+def append(connection: mk.Connection, run: RunRecord, process: str = "", **given: Any) -> bool:
+    return connection.database.runs.append(
+        run.id,
+        [RunEvent(1, "text_delta", {"text": "Done."}, datetime(2026, 11, 30, tzinfo=UTC))],
+        session_id=SESSION,
+        process=process or run_processes.this_process(),
+        turns=1,
+        usage=Usage(10, 5),
+        cost_usd=None,
+        **given,
+    )
+
+
+@pytest.fixture
+def killed_process() -> str:
+    """A process of this machine that is no more."""
+    code = "from memkernel.store.run_processes import this_process; print(this_process(), flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        named = process.stdout.readline().decode().strip()
+        assert not run_processes.is_gone(named, 0)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+        assert run_processes.is_gone(named, 0)
+    assert run_processes.is_gone(named, 0)
+    return named
+
+
+def test_runs_are_records_newest_first_with_a_data_frame(connection: mk.Connection, begin: Begin) -> None:
+    runs = [begin(prompt=str(number)) for number in range(3)]
+    assert connection.runs() == runs[::-1]
+    assert connection.runs(limit=2) == runs[:0:-1]
+    frame = connection.runs().df()
+    assert list(frame["prompt"]) == ["2", "1", "0"]
+    assert {"usage_input_tokens", "cost_usd", "ended_at"} <= set(frame.columns)
+    assert connection.run(runs[1].id) == runs[1]
+
+
+def test_where_no_run_is_kept_a_sentence_says_so(connection: mk.Connection) -> None:
+    assert repr(connection.runs()) == "No run of an agent was kept here."
+    assert len(connection.runs().df()) == 0
+
+
+def test_runs_are_asked_for_by_store_status_and_time(connection: mk.Connection, begin: Begin) -> None:
+    notes = connection.store("Team notes", create=True)
+    mine, other = begin(memory_store_ids=[notes.id]), begin()
+    append(connection, other, status="done")
+    assert [run.id for run in connection.runs(store=notes)] == [mine.id]
+    assert [run.id for run in connection.runs(store="team-notes")] == [mine.id]
+    assert [run.id for run in connection.runs(status="done")] == [other.id]
+    assert [run.id for run in connection.runs(since=other.started_at)] == [other.id]
+    assert connection.runs(since=other.started_at + timedelta(days=1)) == []
+    notes_id = notes.id
+    connection.database.memory_stores.delete(notes.id)
+    assert [run.id for run in connection.runs(store=notes_id)] == [mine.id]
+    with pytest.raises(StoreNotFoundError):
+        connection.runs(store="team-notes")
+    with pytest.raises(InvalidInputError, match="limit is 0"):
+        connection.runs(limit=0)
+
+
+def test_a_run_whose_process_was_killed_is_lost(connection: mk.Connection, begin: Begin, killed_process: str) -> None:
+    run, alive = begin(process=killed_process), begin()
+    assert {each.id: each.status for each in connection.runs()} == {run.id: "lost", alive.id: "running"}
+    lost = connection.run(run.id)
+    assert (lost.status, lost.ended_at) == ("lost", run.seen_at)
+    with pytest.raises(RunTakenOverError):
+        append(connection, run, killed_process)
+
+
+def test_a_run_whose_process_was_killed_is_taken_over(
+    connection: mk.Connection, begin: Begin, killed_process: str
+) -> None:
+    run, here = begin(process=killed_process), run_processes.this_process()
+    taken = connection.database.runs.take_over(run.id, here)
+    assert (taken.status, taken.ended_at) == ("lost", run.seen_at)
+    assert connection.database.runs.take_over(run.id, here) == taken  # by the same process: a repeated call
+    with pytest.raises(RunTakenOverError):
+        append(connection, run, killed_process)
+
+
+def test_a_run_is_asked_to_stop(connection: mk.Connection, begin: Begin, killed_process: str) -> None:
+    run = begin()
+    assert connection.stop_run(run.id).status == "running"
+    assert append(connection, run)
+    assert connection.stop_run(begin(process=killed_process).id).status == "lost"
+
+
+def test_a_run_is_forgotten_when_it_has_ended(connection: mk.Connection, begin: Begin, killed_process: str) -> None:
+    run, lost = begin(), begin(process=killed_process)
+    with pytest.raises(RunRunningError):
+        connection.delete_run(run.id)
+    append(connection, run, status="done")
+    assert [event.data for event in connection.run_events(run.id)] == [{"text": "Done."}]
+    for each in (run, lost):
+        connection.delete_run(each.id)
+        for absent in (connection.run, connection.run_events, connection.stop_run, connection.delete_run):
+            with pytest.raises(RunNotFoundError) as told:
+                absent(each.id)
+            assert "%agent ls" in told.value.hint
+    assert connection.runs() == []
+
+
+@pytest.mark.parametrize("run_id", ["", "last", "run_1", "run_" + "u" * 26, None, 7])
+def test_what_is_no_id_of_a_run_is_not_found(connection: mk.Connection, run_id: Any) -> None:
+    with pytest.raises(RunNotFoundError):
+        connection.run(run_id)
