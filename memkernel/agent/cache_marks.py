@@ -187,15 +187,18 @@ def _unmarked(block: Block) -> Block:
 
 
 def _ends_marked(messages: Sequence[Message]) -> bool:
-    last = conversation.blocks(messages[-1])[-1:] if messages else []
-    return any(block.get(_KEY) or any(part.get(_KEY) for part in _inner(block)[-1:]) for block in last)
+    blocks = conversation.blocks(messages[-1]) if messages else []
+    at = _last_markable(blocks)
+    return at is not None and any(one.get(_KEY) for one in (blocks[at], *_inner(blocks[at])[-1:]))
+
+
+def _last_markable(blocks: Sequence[Block]) -> int | None:
+    return next((n for n in reversed(range(len(blocks))) if blocks[n]["type"] not in _UNMARKABLE), None)
 
 
 def _marked_at_end(messages: Sequence[Message], control: Control) -> Sequence[Message]:
-    if not messages:
-        return messages
-    blocks = conversation.blocks(messages[-1])
-    at = next((n for n in reversed(range(len(blocks))) if blocks[n]["type"] not in _UNMARKABLE), None)
+    blocks = conversation.blocks(messages[-1]) if messages else []
+    at = _last_markable(blocks)
     if at is None:
         return messages
     blocks[at] = {**blocks[at], _KEY: control}

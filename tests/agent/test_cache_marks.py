@@ -110,6 +110,10 @@ def test_the_end_is_not_marked_twice() -> None:
     assert marks(said).conversation is None
     assert marks([user(result(text(mark=HOUR)))]).conversation is None
     assert marks(said, cache_control=HOUR).messages == [user(text())]
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    for automatic in (True, False):  # the thought takes none: the end is before it
+        found = marks([user(text(mark=HOUR), thought)], automatic=automatic)
+        assert (found.conversation, found.messages) == (None, [user(text(mark=HOUR), thought)])
 
 
 def test_a_tool_that_is_marked_already_keeps_its_mark() -> None:
