@@ -32,7 +32,7 @@ class Lines(Work):
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._pieces: list[bytes] = []
         self._unread = 0
-        self.told = False
+        self.is_given_up = False
 
     def start(self, argv: Sequence[str], cwd: str) -> None:
         """Start it; raises RelayClosedError."""
@@ -43,8 +43,7 @@ class Lines(Work):
 
     def _handle(self, kind: int, payload: bytes) -> None:
         if kind == protocol.EXIT:
-            self.told = True
-            self.end()
+            self.give_up()
         elif kind == protocol.STDOUT and not self.over:
             self._add(payload)
 
@@ -52,7 +51,7 @@ class Lines(Work):
         self._unread += len(payload)
         if self._unread > LINE_BYTES:
             self._pieces.clear()
-            self.end()
+            self.give_up()
             return
         first, *others = payload.split(b"\n")
         self._pieces.append(first)
@@ -61,6 +60,11 @@ class Lines(Work):
             self._pieces = [other]
         if others:
             self.wake()
+
+    def give_up(self) -> None:
+        """Hear no more of it; the place where it ran goes on."""
+        self.is_given_up = True
+        self.end()
 
     def next(self) -> bytes | None:
         """The next line that is here."""
@@ -117,13 +121,13 @@ class KernelProcess(Process):
         return line
 
     def _no_line(self) -> bytes:
-        if not self._lines.told and not self._life.exit:
+        if not self._lines.is_given_up:
             self._life.wait_for_exit()
         self._check()
         return b""
 
     def kill(self) -> None:
-        self._lines.end()
+        self._lines.give_up()
         try:
             if not self._lines.kill():
                 self._life.end("its helper did not answer")

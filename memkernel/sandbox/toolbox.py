@@ -93,7 +93,14 @@ class Toolbox:
         except TimeoutError:
             reason = f"bash command timed out after {seconds}s" if name == "bash" else f"timed out after {seconds:.0f}s"
         self._kill()
-        return ToolAnswer(f"{name}: {reason}" if reason else _ended(name), is_error=True)
+        return ToolAnswer(f"{name}: {reason}" if reason else self._ended(name), is_error=True)
+
+    def _ended(self, name: str) -> str:
+        """Why there is no answer: the kernel took the server with it, or only the server has ended."""
+        status = self._backend.status()
+        if status.state == "dead":
+            return f"{name}: {status.detail}"
+        return _SHELL_GONE if name == "bash" else f"{name}: {_NO_ANSWER}"
 
     def _server(self) -> Process:
         if self._process is None or not self._process.alive:
@@ -113,9 +120,9 @@ class Toolbox:
         }
 
     def _kill(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
+        if self._process is not None:
+            self._process.kill()
+            self._process = None  # not before: an interrupt of the kill leaves it to the next call
 
     def _mapped(self, name: str, given: Mapping[str, object]) -> dict[str, object]:
         """bash is told where things really are; the other tools' server maps paths itself."""
@@ -140,10 +147,6 @@ def _seconds(name: str, given: Mapping[str, object]) -> float:
         return _CALL_S
     timeout_ms = cast("int | None", given.get("timeout_ms"))
     return timeout_ms / 1000 if timeout_ms else BASH_SECONDS
-
-
-def _ended(name: str) -> str:
-    return _SHELL_GONE if name == "bash" else f"{name}: {_NO_ANSWER}"
 
 
 def _read(line: bytes, number: int) -> ToolAnswer | None:

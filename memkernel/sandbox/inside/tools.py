@@ -19,7 +19,7 @@ from memkernel.sandbox.inside.tools_bash import Bash
 from memkernel.sandbox.inside.tools_children import Children
 from memkernel.sandbox.inside.tools_files import edit, read, write
 from memkernel.sandbox.inside.tools_paths import Places, ToolError
-from memkernel.sandbox.inside.tools_search import glob, grep
+from memkernel.sandbox.inside.tools_search import glob, grep, limited
 
 _PIECE = 1 << 16
 
@@ -29,9 +29,14 @@ Tool = Callable[[Given], Dict[str, Any]]
 
 def _tools(asked: Given, children: Children) -> Dict[str, Tool]:
     places = Places(asked)
+
+    def limited_read(given: Given) -> Dict[str, Any]:
+        with limited("read"):
+            return read(places, given)
+
     return {
         "bash": Bash(places, children, asked["shell_is_lost"]),
-        "read": lambda given: read(places, given),
+        "read": limited_read,
         "write": lambda given: write(places, given),
         "edit": lambda given: edit(places, given),
         "glob": lambda given: glob(places, given),
@@ -39,13 +44,13 @@ def _tools(asked: Given, children: Children) -> Dict[str, Tool]:
     }
 
 
-def _answer(tool: Tool, given: Given) -> Dict[str, Any]:
+def _answer(name: str, tool: Tool, given: Given) -> Dict[str, Any]:
     try:
         return {"is_error": False, **tool(given)}
     except ToolError as error:
         return {"is_error": True, "text": str(error)}
-    except MemoryError:
-        return {"is_error": True, "text": "there is not enough memory for this"}
+    except Exception as error:  # whatever a pattern or a file system comes up with: the shell lives on
+        return {"is_error": True, "text": "%s: %s" % (name, str(error) or type(error).__name__)}
 
 
 def _lines(children: Children) -> Iterator[bytes]:
@@ -77,7 +82,8 @@ def _serve(children: Children) -> None:
     tools = _tools(json.loads(next(lines)), children)
     for line in lines:
         call = json.loads(line)
-        _say({"id": call["id"], **_answer(tools[call["name"]], call["given"])})
+        name = call["name"]
+        _say({"id": call["id"], **_answer(name, tools[name], call["given"])})
 
 
 def _nothing(number: int, frame: object) -> None:

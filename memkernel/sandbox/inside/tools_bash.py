@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
@@ -17,6 +18,7 @@ from memkernel.sandbox.inside.tools_paths import Places, ToolError, reason
 OUTPUT_BYTES = 100 * 1024
 SECONDS = 120.0
 _PIECE = 1 << 16
+_LAST_PIECES = 16  # of a shell that has ended
 _LOOK_S = 0.5
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _GONE = "bash: bash session terminated; restart required"
@@ -106,7 +108,7 @@ class Shell:
                 unsent = unsent[self._write(unsent) :]
             if self._children.ended in ready:
                 self._children.reap()
-            self._read()
+            self._read(_LAST_PIECES if self.is_over else 1)
 
     def _write(self, data: memoryview) -> int:
         try:
@@ -116,19 +118,13 @@ class Shell:
         except BrokenPipeError:
             return len(data)
 
-    def _read(self) -> None:
-        """All that is there now: of a shell that has just ended, its last words."""
-        while True:
-            try:
-                piece = os.read(self._output, _PIECE)
-            except BlockingIOError:
-                return
-            self._buffer += piece
-            if len(self._buffer) > OUTPUT_BYTES:
-                del self._buffer[: len(self._buffer) - OUTPUT_BYTES]
-                self._is_cut = True
-            if len(piece) < _PIECE:
-                return
+    def _read(self, pieces: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(pieces):  # a job in the background may write without an end
+                self._buffer += os.read(self._output, _PIECE)
+                if len(self._buffer) > OUTPUT_BYTES:
+                    del self._buffer[: len(self._buffer) - OUTPUT_BYTES]
+                    self._is_cut = True
 
     def _text(self, end: int) -> str:
         text = _ANSI.sub("", self._buffer[:end].decode("utf-8", "replace")).rstrip("\n")

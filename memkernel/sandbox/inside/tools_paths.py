@@ -74,7 +74,7 @@ class Places:
         """
         base = self._workdir if self._folders else str(self.workdir)
         try:
-            full = canonical(Path(_moved(posixpath.normpath(posixpath.join(base, path)), self._folders)))
+            full = canonical(Path(_moved(_tidy(posixpath.join(base, path)), self._folders)))
         except OSError as error:
             raise ToolError("%s: path %r: %s" % (tool, path, reason(error))) from error
         except ValueError as error:
@@ -135,6 +135,11 @@ def canonical(path: Path) -> Path:
         target = os.path.join(str(prefix.parent.resolve(strict=True)), os.readlink(str(prefix)), *reversed(missing))
         prefix = Path(os.path.normpath(target))
         missing.clear()
+
+
+def _tidy(path: str) -> str:
+    """An absolute path without `.`, `..` and doubled slashes, which may stand at the beginning, too."""
+    return "/" + posixpath.normpath(path).lstrip("/")
 
 
 def _longest_first(pairs: Iterable[Tuple[str, str]]) -> List[Tuple[str, str]]:

@@ -34,7 +34,7 @@ def glob(places: Places, given: Dict[str, Any]) -> Answer:
     if ".." in PurePosixPath(pattern).parts:
         raise ToolError("glob: '..' is not permitted in the pattern")
     root = places.resolve("glob", path) if path else places.workdir
-    with _limited("glob"):
+    with limited("glob"):
         try:
             found = list(_inside(islice(root.glob(pattern), MOST_ENTRIES), root))
         except (ValueError, OSError, NotImplementedError) as error:
@@ -69,7 +69,7 @@ def grep(places: Places, children: Children, given: Dict[str, Any]) -> Answer:
         expression = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise ToolError("grep: invalid regex: %s" % error) from error
-    with _limited("grep"):
+    with limited("grep"):
         return {"text": _Walk(expression, places.shown).of(search)}
 
 
@@ -159,12 +159,12 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def _limited(tool: str) -> Generator[None]:
+def limited(tool: str) -> Generator[None]:
     """Raise ToolError in here when the time is up, also in the middle of a regular expression."""
-    is_open = [True]
+    limits = [SECONDS]  # none any more: what still rings then means nothing
 
     def ring(number: int, frame: object) -> None:
-        if is_open:
+        if limits:
             raise ToolError("%s: timed out after %ds" % (tool, SECONDS))
 
     signal.signal(signal.SIGALRM, ring)
@@ -172,5 +172,5 @@ def _limited(tool: str) -> Generator[None]:
     try:
         yield
     finally:
-        is_open.clear()
+        limits.clear()
         signal.setitimer(signal.ITIMER_REAL, 0)
