@@ -40,6 +40,9 @@ BADGES: Final[dict[RunKind, str]] = {
     "recorded": "recorded, no model answers now",
 }
 
+SHOWN_AGAIN: Final = "shown again, nothing runs now"
+"""The badge of a run that is shown from its record."""
+
 WAITS: Final = "waits for your approval"
 _DENIED: Final = {"person": "denied", "policy": "not allowed", "stop": "not run"}
 _TELLING: Final[Mapping[str, Sequence[str]]] = {
@@ -58,16 +61,22 @@ Made: TypeAlias = Mapping[str, Sequence[str]]
 """The id of a call -> a line for each version that it made."""
 
 
-def as_text(events: Sequence[Event], made: Made = _NOTHING_MADE, *, cost_usd: float | None = None) -> str:
-    """The run as plain text, at most 60 lines."""
+def as_text(
+    events: Sequence[Event], made: Made = _NOTHING_MADE, *, cost_usd: float | None = None, badge: str | None = None
+) -> str:
+    """The run as plain text, at most 60 lines. `badge` takes the place of what its kind says."""
     said = entries(events, made)
-    return transcript_text(said, heading=_heading(events), badge=_badge(events), footer=_footer(events, cost_usd))
+    badge = _badge(events) if badge is None else badge
+    return transcript_text(said, heading=_heading(events), badge=badge, footer=_footer(events, cost_usd))
 
 
-def as_html(events: Sequence[Event], made: Made = _NOTHING_MADE, *, cost_usd: float | None = None) -> str:
+def as_html(
+    events: Sequence[Event], made: Made = _NOTHING_MADE, *, cost_usd: float | None = None, badge: str | None = None
+) -> str:
     """The run as one piece of HTML that needs neither script nor style sheet."""
     said = entries(events, made)
-    return transcript_html(said, heading=_heading(events), badge=_badge(events), footer=_footer(events, cost_usd))
+    badge = _badge(events) if badge is None else badge
+    return transcript_html(said, heading=_heading(events), badge=badge, footer=_footer(events, cost_usd))
 
 
 def entries(events: Iterable[Event], made: Made = _NOTHING_MADE) -> list[TranscriptEntry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, SupportsIndex, TypeVar, overload
 
 from memkernel.render import records_html, records_text, remark_html
@@ -64,13 +64,17 @@ class Records(list[T], Generic[T]):
     def __repr__(self) -> str:
         if self.empty and not self:
             return self.empty
-        return records_text(self[: self.rows_shown], self._total)
+        return records_text(self._rows(), self._total)
 
     def html(self, title: str = "") -> str:
         """The table as HTML, perhaps under a title."""
         if self.empty and not self:
             return remark_html(f"{title}. {self.empty}" if title else self.empty)
-        return records_html(self[: self.rows_shown], self._total, title)
+        return records_html(self._rows(), self._total, title)
+
+    def _rows(self) -> Sequence[object]:
+        """What is shown: the first records, or what tells more of them."""
+        return self[: self.rows_shown]
 
     def _repr_html_(self) -> str:
         return self.html()

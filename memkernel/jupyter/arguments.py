@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import itertools
 import keyword
 import re
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,10 +70,11 @@ class Parser(argparse.ArgumentParser):
         """Every option's spellings."""
         return list(self._option_string_actions)
 
-    def takes_value(self, option: str) -> bool:
-        """Whether the next word belongs to this option."""
+    def takes_value(self, option: str, following: str = "") -> bool:
+        """Whether the next word belongs to this option; a value that may be left out does not begin with a dash."""
         action = self._option_string_actions.get(option)
-        return action is not None and action.nargs != 0
+        may_be_left_out = action is not None and action.nargs == "?" and following.startswith("-")
+        return action is not None and action.nargs != 0 and not may_be_left_out
 
     def metavar_of(self, option: str) -> str | None:
         """What the option's value is."""
@@ -106,16 +107,17 @@ class Parser(argparse.ArgumentParser):
 
     def _sort(self, given: list[str]) -> tuple[list[str], list[str]]:
         options, positionals = list[str](), list[str]()
-        rest = iter(given)
-        for word in rest:
+        rest = deque(given)
+        while rest:
+            word = rest.popleft()
             if word == "--":
-                positionals.extend(rest)
-            elif not word.startswith("-") or word == "-" or _NUMBER.fullmatch(word):
+                return options, [*positionals, *rest]
+            if not word.startswith("-") or word == "-" or _NUMBER.fullmatch(word):
                 positionals.append(word)
-            else:
-                options.append(word)
-                if self.takes_value(word):
-                    options.extend(itertools.islice(rest, 1))
+                continue
+            options.append(word)
+            if rest and self.takes_value(word, rest[0]):
+                options.append(rest.popleft())
         return options, positionals
 
     def _suggestion(self, unknown: str) -> str:
@@ -183,13 +185,34 @@ def count(text: str) -> int:
 
 def seconds(text: str) -> float:
     """An argparse type: a time, more than nothing."""
+    value = _positive(text)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
+
+
+def dollars(text: str) -> float:
+    """An argparse type: US dollars, more than none; a `$` before them is left out."""
+    value = _positive(text.removeprefix("$"))
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of US dollars")
+    return value
+
+
+def speed(text: str) -> float:
+    """An argparse type: how many times as fast; an `x` behind it is left out."""
+    value = _positive(text.removesuffix("x"))
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a speed: 2 is twice as fast")
+    return value
+
+
+def _positive(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return value
+        return None
+    return value if 0 < value < float("inf") else None
 
 
 def switch(text: str) -> bool:

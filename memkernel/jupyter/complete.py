@@ -21,6 +21,7 @@ from memkernel.jupyter import words
 from memkernel.jupyter.arguments import Parser, format_path, parse_address
 from memkernel.jupyter.command import Magic
 from memkernel.jupyter.commands import table
+from memkernel.jupyter.commands.agent_options import LAST, POLICIES
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.preferences import SETTINGS
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 MATCHER_ID: Final = "memkernel"
 MOST: Final = 200
 _PRIORITY: Final = 100
+_RUNS: Final = 50
+
+_TOOLS: Final = ("memory", "bash", "read", "write", "edit", "glob", "grep")
+_APPROVALS: Final = [f"{tool}={policy}" for policy in POLICIES for tool in _TOOLS]
 
 _MAGIC: Final = re.compile(
     rf"\s*(?:[^%#]*=\s*)?(?P<mark>%{{1,2}})(?P<magic>{'|'.join(table.MAGICS)})\s+(?P<rest>.*)", re.DOTALL
@@ -85,7 +90,15 @@ class Completer:
             "VALUE": _setting_values,
             "VAR": self._variables,
             "SANDBOX": lambda _: sorted(set(self._notebook.sandboxes.names)),
+            "RUN": lambda _: self._runs(),
+            "MODEL": lambda _: _models(),
+            "NAME=HOW": lambda _: _APPROVALS,
+            "TIME": lambda _: DAYS,
+            "RECORDING": lambda typing: _recordings(typing.typed),
             "%memory browse STORE": lambda typing: [*self._stores(), *self._addresses(typing)],
+            "%agent stop RUN": lambda _: self._running(),
+            "%agent approve RUN": lambda _: self._running(),
+            "%agent deny RUN": lambda _: self._running(),
             "%sandbox changes PATH": lambda _: self._rejected(),
             "%sandbox resolve PATH": lambda _: self._rejected(),
         }
@@ -120,7 +133,7 @@ class Completer:
         option, equals, value = typed.partition("=")
         if equals and parser.takes_value(option):
             return self._complete_option(parser, option, finished, value)
-        if finished and parser.takes_value(finished[-1]):
+        if finished and parser.takes_value(finished[-1], typed):
             return self._complete_option(parser, finished[-1], finished, typed)
         if typed.startswith("-") and "--" not in finished:
             return typed, [name for name in parser.option_names() if name.startswith(typed)]
@@ -137,7 +150,7 @@ class Completer:
         return self._complete_value(parser.metavar_of(option), [], finished, typed)
 
     def _complete_value(self, metavar: str | None, before: list[str], finished: list[str], typed: str) -> Found:
-        if metavar == "FILE":
+        if metavar == "FILE" or (metavar == "RECORDING" and not _recordings(typed)):
             return typed, None
         typing = Typing(before, _named_store(finished), words.meant(typed), typed)
         source = self._sources.get(metavar or "", lambda _: ())
@@ -181,6 +194,13 @@ class Completer:
             return ()
         return self._notebook.known.get(("rejected", box.id), lambda: sorted({each.path for each in box.rejected}))
 
+    def _runs(self) -> Iterable[str]:
+        return [LAST, *self._ask(("runs",), _fetch_runs)]
+
+    def _running(self) -> Iterable[str]:
+        here = [run.id for run in self._notebook.agents.running]
+        return list(dict.fromkeys([*here, *self._ask(("running",), _fetch_running)]))
+
     def _variables(self, _: Typing) -> Iterable[str]:
         return sorted(name for name in self._notebook.shell.user_ns if not name.startswith("_"))
 
@@ -209,6 +229,27 @@ def _fetch_stores(connection: Connection) -> list[str]:
         slug if slug and slugs.count(slug) == 1 else store.name if names.count(store.name) == 1 else store.id
         for slug, store in zip(slugs, stores, strict=True)
     )
+
+
+def _fetch_runs(connection: Connection) -> list[str]:
+    return [run.id for run in connection.database.runs.list(limit=_RUNS).data]
+
+
+def _fetch_running(connection: Connection) -> list[str]:
+    return [run.id for run in connection.database.runs.list(status="running", limit=_RUNS).data]
+
+
+def _models() -> Iterable[str]:
+    from memkernel.agent.prices import LIST_PRICES
+
+    return ["scripted", *LIST_PRICES]
+
+
+def _recordings(typed: str) -> list[str]:
+    """The shipped recordings that begin so; where there is none, a file is being typed."""
+    from memkernel.agent.recording import shipped
+
+    return [name for name in shipped() if name.startswith(typed)]
 
 
 def _command_names(magic: Magic, mark: str) -> list[str]:

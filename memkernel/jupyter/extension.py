@@ -66,6 +66,9 @@ def unload(shell: Shell) -> None:
         print(f"Still running: sandbox {names}. `%load_ext memkernel` brings `%sandbox` back.")
     if notebook.serving is not None and notebook.serving.is_alive:
         print(f"Still serving: {notebook.serving.url}. `%load_ext memkernel` brings `%memory serve --stop` back.")
+    if notebook.agents.running:
+        runs = ", ".join(run.id for run in notebook.agents.running)
+        print(f"Still running: {runs}. `%load_ext memkernel` brings `%agent stop` back.")
     presenters.unregister(shell)
     Preferences().apply()
     notebook.rest()

@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_cell_magic, magics_class
+from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from memkernel.errors import DatabaseUnavailableError
 from memkernel.jupyter import usage, words
@@ -24,7 +24,7 @@ _HELP = ("-h", "--help")
 
 @magics_class
 class MemoryMagics(Magics):
-    """`%memory`, `%%memory`, `%%agent`, `%sandbox` and `%%sandbox`."""
+    """`%memory`, `%agent`, `%sandbox`, and the same as cells."""
 
     def __init__(self, shell: Shell, notebook: Notebook) -> None:
         super().__init__(cast("InteractiveShell", shell))
@@ -34,8 +34,8 @@ class MemoryMagics(Magics):
     def memory(self, line: str, cell: str | None = None) -> Any:
         return self._obey(table.MEMORY, line, cell)
 
-    @cell_magic
-    def agent(self, line: str, cell: str) -> Any:
+    @line_cell_magic
+    def agent(self, line: str, cell: str | None = None) -> Any:
         return self._obey(table.AGENT, line, cell)
 
     @line_cell_magic

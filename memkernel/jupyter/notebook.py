@@ -13,6 +13,7 @@ from IPython.core.error import UsageError
 from memkernel import cluster, config
 from memkernel.errors import DatabaseUnavailableError, MemkernelError, NoStoreInUseError, StoreNotFoundError
 from memkernel.handle.store import Store
+from memkernel.jupyter.agents import Agents
 from memkernel.jupyter.arguments import parse_address
 from memkernel.jupyter.heads import HeadsSeen
 from memkernel.jupyter.preferences import Preferences
@@ -23,7 +24,6 @@ from memkernel.jupyter.widgets.outputs import Outputs
 
 if TYPE_CHECKING:
     from memkernel.api.server import Serving
-    from memkernel.handle.agent import Agent
     from memkernel.handle.connection import Connection
 
 
@@ -36,14 +36,6 @@ class Place:
     version: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """An agent and the options that it was made with."""
-
-    agent: Agent
-    options: dict[str, Any]
-
-
 class Notebook:
     """The state behind the magics of one kernel.
 
@@ -53,6 +45,7 @@ class Notebook:
         outputs: where widgets are shown.
         known: names for completion; a command that ran makes them old.
         heads: which heads the person has seen.
+        agents: whose conversations go on in this kernel.
         sandboxes: those that run. They keep their stores' own connection, also where the notebook takes another.
         serving: what `%memory serve` has started; it keeps its database, too.
     """
@@ -64,13 +57,13 @@ class Notebook:
         self.known = Recollection[str]()
         self.heads = HeadsSeen()
         self.sandboxes = Sandboxes()
+        self.agents = Agents()
         self.serving: Serving | None = None
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._begun_with = ""
         self._warming: threading.Thread | None = None
         self._store: Store | None = None
-        self._agents: dict[str, _Known] = {}
         self._lost: dict[str, str] = {}
 
     # -- the connection ----------------------------------------------------------------------------
@@ -154,7 +147,7 @@ class Notebook:
             self._connection = None
         self._store = None
         self._lost.clear()
-        self._agents.clear()
+        self.agents.clear()
         self.heads.clear()
 
     def lost(self, command: str, error: DatabaseUnavailableError) -> None:
@@ -232,16 +225,7 @@ class Notebook:
         if self._store is not None and self._store.id == store.id:
             self._store = None
 
-    # -- agents and variables ----------------------------------------------------------------------
-
-    def agent(self, store: Store, options: dict[str, Any], *, new: bool) -> Agent:
-        """The agent whose conversation goes on in this kernel: one a store, made anew where it has other options."""
-        from memkernel.handle.agent import Agent
-
-        known = self._agents.get(store.id)
-        if known is None or new or known.options != options:
-            known = self._agents[store.id] = _Known(Agent(store=store, **options), options)
-        return known.agent
+    # -- variables ----------------------------------------------------------------------------------
 
     def value_of(self, name: str) -> str | bytes:
         """The text in a variable of the notebook.
@@ -249,9 +233,17 @@ class Notebook:
         Raises:
             UsageError: there is no such variable, or it holds no text.
         """
-        names = self.shell.user_ns
-        if name not in names:
+        value = self.variable(name)
+        if not isinstance(value, str | bytes):
+            raise UsageError(f"{name} is no text but {type(value).__name__}\nIt must be str or bytes.")
+        return value
+
+    def variable(self, name: str) -> Any:
+        """What is in a variable of the notebook.
+
+        Raises:
+            UsageError: there is no such variable.
+        """
+        if name not in self.shell.user_ns:
             raise UsageError(f"there is no variable {name}\nAssign it first.")
-        if not isinstance(names[name], str | bytes):
-            raise UsageError(f"{name} is no text but {type(names[name]).__name__}\nIt must be str or bytes.")
-        return names[name]
+        return self.shell.user_ns[name]

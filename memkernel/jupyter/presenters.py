@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 import threading
 import time
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from IPython.display import DisplayHandle
 
 from memkernel import present
-from memkernel.agent.events import Event, TextDelta, ThinkingDelta
+from memkernel.agent.events import ApprovalAsked, Event, TextDelta, ThinkingDelta
 from memkernel.agent.run import Run
+from memkernel.agent.transcript import TextTranscript
 from memkernel.jupyter.putaside import PutAside
 from memkernel.jupyter.shell import Shell, can_update
 from memkernel.jupyter.widgets.outputs import Outputs
@@ -23,6 +26,7 @@ from memkernel.models import (
     MemoryPrefix,
     MemoryStore,
     MemoryVersion,
+    RunRecord,
     ServerStatus,
     StoreReport,
     SyncReport,
@@ -30,17 +34,21 @@ from memkernel.models import (
 from memkernel.render import html_of, text_of
 
 if TYPE_CHECKING:
+    from memkernel.agent.approval import Answer
     from memkernel.jupyter.widgets.widget import MemoryWidget
 
 _RECORDS: Final = (
     *(MemoryStore, Memory, MemoryPrefix, MemoryVersion, GrepMatch, ServerStatus),
-    *(CellResult, StoreReport, SyncReport),
+    *(CellResult, StoreReport, SyncReport, RunRecord),
 )
 
 # By their names: their modules import psycopg.
 _CONNECTION: Final = ("memkernel.handle.connection", "Connection")
 _SANDBOX: Final = ("memkernel.handle.sandbox", "Sandbox")
 _REJECTED: Final = ("memkernel.handle.rejected", "RejectedChange")
+
+_REACH_S: Final = 2.0
+"""So long a page may take to draw a run and to ask for anything."""
 
 _WIDGETS: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("memkernel.handle.browse", "Browse"): ("store_browser", "StoreBrowser"),
@@ -62,8 +70,12 @@ def register(shell: Shell, outputs: Outputs) -> None:
     shell.display_formatter.formatters["text/plain"].for_type_by_name(*_SANDBOX, _print_first_line)
     shell.display_formatter.formatters["text/plain"].for_type_by_name(*_REJECTED, _print_rejected)
     shell.display_formatter.formatters["text/html"].for_type_by_name(*_REJECTED, _rejected_html)
-    if can_update(shell):
-        present.register(Run, lambda run: _follow(outputs, run))
+    present.register(Run, partial(_follow, outputs) if can_update(shell) else _write)
+
+
+def _write(run: Run) -> None:
+    """Write what happens in a run, as it does: a terminal's lines stay as they are."""
+    run.subscribe(TextTranscript(sys.stdout))
 
 
 def _follow(outputs: Outputs, run: Run) -> MemoryWidget | None:
@@ -74,7 +86,16 @@ def _follow(outputs: Outputs, run: Run) -> MemoryWidget | None:
     widget = _widget_class("agent_run", "AgentRun")(run)
     outputs.show(widget)
     widget.follow()
+    if hasattr(run, "approvals"):
+        run.approvals.asker = partial(_ask_beside, widget.reached)
     return widget
+
+
+def _ask_beside(reached: threading.Event, asked: ApprovalAsked) -> Answer | None:
+    """Ask in text, unless the page has shown that its buttons get here while a cell runs (UX 2.3): not all hosts do."""
+    from memkernel.agent.asking import ask
+
+    return None if reached.wait(_REACH_S) else ask(asked)
 
 
 def _show_as_widget(shell: Shell, outputs: Outputs, kind: tuple[str, str], widget: tuple[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The words of `%memory help`, `%memory?`, `%sandbox help` and `%%agent?`."""
+"""The words of `%memory help`, `%agent help`, `%sandbox help`, and of `%memory?` and the like."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ VERSION  @3, @-1 (the one before the head), @head, @memver_… or @2026-11-30T10
          A path that itself ends like this is written with @head behind it: /odd@3@head
 Quotes   "/my notes/it's.md" or /my\\ notes/it's.md; after -- everything is a plain word: cat -- -x.md
 Results  x = %memory ls, the underscore, or -o x; lists have .df(). $name and {expression} stand for Python values.
+""",
+    "agent": """\
+RUN      last, or an id as `%agent ls` shows it: of this kernel, of another one, of a kernel that is gone.
+STORE    a store's id, name or slug: the agent's memory. Without it the store in use; with --sandbox none, for the
+         sandbox's folders are the memory.
+Going on A conversation goes on from cell to cell, one for each store and sandbox, until `%%agent --new`.
+         --resume goes on with an earlier run's, after a restart of the kernel, too.
+Limits   What a run may take: --max-turns, --max-total-tokens, --max-cost, --max-time. At one of them it ends in order.
+Approval --approve ask asks before each call, --approve-tool bash=ask before those of one tool.
+Offline  --replay demo answers from a recording, --model scripted by rules; both say so, and their calls are real.
 """,
     "sandbox": """\
 STORE    a store's id, name or slug; it is the folder /mnt/memory/SLUG in the sandbox. Without --store and --ro it is

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from memkernel.render.cells import Cell, code, counted, moment, moment_text, size, size_text
 from memkernel.render.diffs import diff_html, diff_text
-from memkernel.render.lists import records_html, records_text
+from memkernel.render.lists import records_html, records_text, row_of
 from memkernel.render.marks import html_text, one_line, visible
 from memkernel.render.panels import PanelEntry, PanelSheet, panel_html, panel_text
 from memkernel.render.reports import (
@@ -26,7 +26,8 @@ from memkernel.render.reports import (
     result_text,
     status_words,
 )
-from memkernel.render.runs import RUN_WORDS, dollars, dollars_text, tokens, who_answered
+from memkernel.render.requests import request_html, request_text
+from memkernel.render.runs import RUN_WORDS, caused_row, dollars, dollars_text, tokens, who_answered
 from memkernel.render.store_changes import (
     CHANGE_SIGNS,
     Between,
@@ -55,6 +56,7 @@ __all__ = [
     "PanelEntry",
     "PanelSheet",
     "TranscriptEntry",
+    "caused_row",
     "change_note",
     "change_path",
     "changes_summary",
@@ -86,8 +88,11 @@ __all__ = [
     "report_line",
     "report_summary",
     "report_text",
+    "request_html",
+    "request_text",
     "result_html",
     "result_text",
+    "row_of",
     "size",
     "size_text",
     "status_words",

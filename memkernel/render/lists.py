@@ -25,16 +25,17 @@ def records_text(records: Sequence[object], total: int | None = None) -> str:
         records: of any kinds; a column that a kind has not stays empty.
         total: how many there are, where `records` are not all.
     """
-    return table_text(*_table(records), total)
+    return table_text(*columns_and_rows(records), total)
 
 
 def records_html(records: Sequence[object], total: int | None = None, title: str = "") -> str:
     """The same as HTML, perhaps under a title."""
     head = f"<p><b>{html_line(title, HEAD_CHARACTERS)}</b></p>" if title else ""
-    return framed(head, table_body(*_table(records), total, beside=len(head.encode())))
+    return framed(head, table_body(*columns_and_rows(records), total, beside=len(head.encode())))
 
 
-def _table(records: Sequence[object]) -> tuple[list[str], list[list[object]]]:
+def columns_and_rows(records: Sequence[object]) -> tuple[list[str], list[list[object]]]:
+    """The columns of all kinds that are among the records, and a row for each record."""
     rows = [row_of(record) for record in records]
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return columns, [[row.get(name, Cell("")) for name in columns] for row in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from memkernel.models import RunKind, RunRecord, RunStatus, Usage
+from memkernel.models import Cause, MemoryVersion, RunKind, RunRecord, RunStatus, Usage
 from memkernel.render.cells import Cell, code, counted, moment
 from memkernel.render.lists import row_of
 from memkernel.render.marks import one_line
@@ -57,6 +57,12 @@ def tokens(usage: Usage) -> Cell:
 def who_answered(model: str, kind: RunKind) -> str:
     """`claude-sonnet-5-5`, `claude-sonnet-5-5, recorded`, `scripted`"""
     return f"{model}, {kind}" if kind in _NO_MODEL and model != kind else model
+
+
+def caused_row(version: MemoryVersion, cause: Cause | None) -> Mapping[str, object]:
+    """A version as a row of a table, with the run and the tool call that made it."""
+    made_by = cause or Cause("", "")
+    return {**row_of(version), "run": code(made_by.run_id), "call": code(made_by.tool_use_id)}
 
 
 @row_of.register

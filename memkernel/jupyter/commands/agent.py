@@ -1,103 +1,146 @@
-"""`%%agent`: the cell's text is the prompt, the agent works with the memory tool on a store."""
+"""`%%agent`: the cell's text is the prompt; the agent works with a store's memory, a sandbox's tools, or both."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from IPython.core.error import UsageError
 
 from memkernel.errors import AgentError
-from memkernel.handle.store import Store
-from memkernel.jupyter.arguments import Parser, count, read_file, takes_store, variable
 from memkernel.jupyter.command import Command
+from memkernel.jupyter.commands import agent_options
+from memkernel.jupyter.commands.agent_choice import run_of
+from memkernel.jupyter.commands.agent_request import DryRun, dry_run
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.presenters import show_once
+from memkernel.jupyter.shell import can_update
 
 if TYPE_CHECKING:
     from memkernel.agent.run import Run
     from memkernel.handle.agent import Agent
+    from memkernel.handle.sandbox import Sandbox
+    from memkernel.handle.store import Store
+    from memkernel.models import RunRecord
 
 
-def _declare_agent(parser: Parser) -> None:
-    takes_store(parser)
-    parser.add_argument("-m", "--model", metavar="MODEL", help="default: MEMKERNEL_MODEL, or `%%memory config model`")
-    system = parser.add_mutually_exclusive_group()
-    system.add_argument("--system", metavar="FILE", help="a file with the system prompt")
-    system.add_argument("--system-var", metavar="VAR", type=variable, help="a variable with the system prompt")
-    parser.add_argument("--max-turns", metavar="N", type=count, help="replies of the model at most")
-    parser.add_argument("--scope", metavar="NAME", help="the agent sees only /NAME/ of the store, as its /memories")
-    parser.add_argument("--new", action="store_true", help="begin a new conversation")
-    # Not `gives_result`: the run is handed over also where it fails, and is shown while it goes on.
-    parser.add_argument("-o", "--out", dest="run", metavar="VAR", type=variable, help="put the run into this variable")
-    parser.add_argument("-q", "--quiet", dest="silent", action="store_true", help="show nothing")
-
-
-def agent(notebook: Notebook, args: Namespace, body: str | None) -> None:
+def agent(notebook: Notebook, args: Namespace, body: str | None) -> DryRun | None:
     """Let the agent of this kernel and store answer, going on with its conversation unless `--new` is given."""
-    prompt = (body or "").strip()
-    if not prompt:
-        raise UsageError("%%agent has no prompt\nWrite it below: Remember that I prefer SI units")
+    agent_options.check(args)
+    prompt = _prompt(args, (body or "").strip())
+    if args.dry_run:
+        return _Cell.of(notebook, args).look(prompt)
     try:
-        stopped = _run(notebook, args, prompt).status == "stopped"
+        stopped = _Cell.of(notebook, args).run(prompt).status == "stopped"
     except KeyboardInterrupt:  # before the run had begun: later ones end it as stopped
         stopped = True
     if stopped:
         # An error, so that the cells below do not run.
         raise AgentError("the run was stopped", hint="The conversation goes on with the next %%agent cell.")
+    return None
 
 
-def _run(notebook: Notebook, args: Namespace, prompt: str) -> Run:
-    chosen = _agent_of(notebook, notebook.store(args.store), args)
-    live = notebook.preferences["render"] != "static"
-    before = chosen.last_run
-    try:
-        return chosen.run(prompt, show=live and not args.silent)
-    finally:
-        # Also a run that failed or was stopped: what it did is worth looking at.
-        if chosen.last_run is not before:
-            _hand_over(notebook, args, chosen.last_run, shown=live)
+def _prompt(args: Namespace, written: str) -> str:
+    if not written and args.replay:
+        from memkernel.agent.recording import load
+
+        return load(args.replay).prompt
+    if not written and not args.resume:
+        raise UsageError("%%agent has no prompt\nWrite it below: Remember that I prefer SI units")
+    return written
 
 
-def _hand_over(notebook: Notebook, args: Namespace, run: Run | None, *, shown: bool) -> None:
-    if run is None:
-        return
-    if args.run:
-        notebook.shell.push({args.run: run})
-    if not shown and not args.silent:
-        show_once(run)
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell, the agent that it means, and the run that it goes on with."""
+
+    notebook: Notebook
+    args: Namespace
+    agent: Agent
+    before: RunRecord | None
+
+    @classmethod
+    def of(cls, notebook: Notebook, args: Namespace) -> _Cell:
+        """What the line says.
+
+        Raises:
+            UsageError, MemkernelError: it names what is not there, or cannot be.
+        """
+        before = run_of(notebook, args.resume) if args.resume else None
+        options = agent_options.options_of(notebook, args)
+        if before is not None and before.kind != "recorded":
+            options.setdefault("model", before.model)
+        box = notebook.sandboxes.find(args.sandbox) if args.sandbox else None
+        store = _store(notebook, args, box, before)
+        new = args.new or before is not None
+        return cls(notebook, args, notebook.agents.take(store, box, options, new=new), before)
+
+    def look(self, prompt: str) -> DryRun | None:
+        """The request as it would be sent."""
+        shown = dry_run(self.agent, prompt)
+        if self.args.run:
+            self.notebook.shell.push({self.args.run: shown})
+        return None if self.args.silent else shown
+
+    def run(self, prompt: str) -> Run:
+        """Run it, and hand over the run, also one that failed or was stopped: what it did is worth looking at."""
+        last, live = self.agent.last_run, self._is_live()
+        try:
+            run = self._begin(prompt, show=live and not self.args.silent)
+            if self.args.bg and not (live or self.args.silent):
+                print(f"{run.id} goes on in the background: `%agent show {run.id}`, `%agent stop`.")
+            return run
+        finally:
+            if self.agent.last_run is not last:
+                self._hand_over(self.agent.last_run, shown=live or self.args.bg)
+
+    def _is_live(self) -> bool:
+        """Whether its output can follow it: one in the background needs an output that can be replaced."""
+        if self.args.bg:
+            return can_update(self.notebook.shell)
+        return self.notebook.preferences["render"] != "static"
+
+    def _begin(self, prompt: str, *, show: bool) -> Run:
+        if self.before is not None:
+            return self.agent.resume(self.before.id, prompt or None, show=show, wait=not self.args.bg)
+        return (self.agent.start if self.args.bg else self.agent.run)(prompt, show=show)
+
+    def _hand_over(self, run: Run | None, *, shown: bool) -> None:
+        if run is None:
+            return
+        if self.args.run:
+            self.notebook.shell.push({self.args.run: run})
+        if not shown and not self.args.silent:
+            show_once(run)
 
 
-def _agent_of(notebook: Notebook, store: Store, args: Namespace) -> Agent:
-    options = {
-        "model": args.model or notebook.preferences["model"],
-        "system": _system_prompt(notebook, args),
-        "max_turns": args.max_turns,
-        "scope": args.scope,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
-    return notebook.agent(store, given, new=args.new)
+def _store(notebook: Notebook, args: Namespace, box: Sandbox | None, before: RunRecord | None) -> Store | None:
+    """The store of the memory tool: the one that is named, else that of the run before, else the one in use.
+
+    With a sandbox it has to be named: the folders there are the memory already.
+    """
+    if args.store is None and before is not None and before.memory_store_ids and box is None:
+        return notebook.connection.store(before.memory_store_ids[0])
+    if args.store is None and box is not None:
+        return None
+    return notebook.store(args.store)
 
 
-def _system_prompt(notebook: Notebook, args: Namespace) -> str | None:
-    if args.system is not None:
-        return _text(args.system, read_file(args.system))
-    return None if args.system_var is None else _text(args.system_var, notebook.value_of(args.system_var))
-
-
-def _text(origin: str, value: str | bytes) -> str:
-    try:
-        return value if isinstance(value, str) else value.decode()
-    except UnicodeDecodeError:
-        raise UsageError(f"{origin} is not UTF-8\nA system prompt is text.") from None
-
+_EXAMPLES: Final[Any] = (
+    "%%agent",
+    "%%agent -s team-notes --new -o run",
+    "%%agent --sandbox main --max-turns 20 --max-cost 0.50 --approve-tool bash=ask",
+    "%%agent --replay demo --speed 5",
+    "%%agent --bg",
+)
 
 AGENT: Final = Command(
     "",
-    "Give the cell's text to an agent that works with the memory.",
-    _declare_agent,
+    "Give the cell's text to an agent: it works with the memory, with a sandbox, or with both.",
+    agent_options.declare,
     agent,
-    ("%%agent", "%%agent -s team-notes --new -o run", "%%agent --model scripted --max-turns 5"),
+    _EXAMPLES,
     body="always",
     of="agent",
 )

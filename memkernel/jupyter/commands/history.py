@@ -11,6 +11,7 @@ from memkernel.handle.diff import Diff
 from memkernel.handle.records import Records
 from memkernel.handle.store_diff import StoreDiff
 from memkernel.jupyter.arguments import Parser, asks, gives_result, takes_limit, takes_path, takes_store, version
+from memkernel.jupyter.caused import CausedVersions
 from memkernel.jupyter.command import Command
 from memkernel.jupyter.commands.comparing import compare, takes_points
 from memkernel.jupyter.confirm import confirm
@@ -26,13 +27,13 @@ def _declare_log(parser: Parser) -> None:
 
 
 def log(notebook: Notebook, args: Namespace, body: str | None) -> Records[MemoryVersion]:
-    """Versions, newest first."""
+    """Versions, newest first; of those that an agent made, which run and call did."""
     place = notebook.place_now(args.path or "/", args)
     if place.path == "/":
-        return place.store.log(limit=args.limit)
+        return CausedVersions.of(place.store, place.store.log(limit=args.limit))
     versions = place.store.log(place.path, limit=args.limit)
     notebook.heads.note(place.store.id, place.path, versions[0].id)
-    return versions
+    return CausedVersions.of(place.store, versions)
 
 
 def _declare_diff(parser: Parser) -> None:

@@ -7,6 +7,8 @@ from typing import Final
 from memkernel.jupyter.command import Magic, by_name
 from memkernel.jupyter.commands import (
     agent,
+    agent_control,
+    agent_runs,
     configuring,
     history,
     query,
@@ -19,7 +21,29 @@ from memkernel.jupyter.commands import (
     writing,
 )
 
-AGENT: Final = Magic("agent", "An agent that works with the memory.", cell=agent.AGENT)
+AGENT: Final = Magic(
+    "agent",
+    "A model that works with the memory, with a sandbox, or with both; what it did is kept.",
+    by_name(command for group in (agent_runs, agent_control) for command in group.COMMANDS),
+    bare="ls",
+    cell=agent.AGENT,
+    other_words={
+        "abort": "stop",
+        "cancel": "stop",
+        "costs": "cost",
+        "delete": "rm",
+        "history": "ls",
+        "kill": "stop",
+        "list": "ls",
+        "log": "show",
+        "logs": "show",
+        "price": "cost",
+        "runs": "ls",
+        "status": "ls",
+        "tokens": "context",
+        "usage": "cost",
+    },
+)
 
 SANDBOX: Final = Magic(
     "sandbox",

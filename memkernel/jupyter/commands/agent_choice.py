@@ -1,0 +1,60 @@
+"""Which run a line means: `last`, or an id; and what is kept of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from IPython.core.error import UsageError
+
+from memkernel.errors import StoreNotFoundError
+from memkernel.handle.records import Records
+from memkernel.jupyter.arguments import Parser
+from memkernel.jupyter.commands.agent_options import LAST
+from memkernel.jupyter.notebook import Notebook
+from memkernel.models import MemoryVersion, RunRecord
+
+if TYPE_CHECKING:
+    from memkernel.agent.stored_run import StoredRun
+    from memkernel.handle.store import Store
+
+
+def takes_run(parser: Parser, help: str, *, optional: bool = False) -> None:
+    """RUN."""
+    parser.add_argument(
+        "run", metavar="RUN", nargs="?" if optional else None, default=LAST if optional else None, help=help
+    )
+
+
+def run_of(notebook: Notebook, ref: str) -> RunRecord:
+    """The run that a person means.
+
+    Raises:
+        UsageError: it is the last one, and there is none.
+        RunNotFoundError: there is none with this id.
+    """
+    if ref != LAST:
+        return notebook.connection.run(ref)
+    newest = notebook.connection.runs(limit=1)
+    if not newest:
+        raise UsageError("there is no run yet\nAn `%%agent` cell begins one.")
+    return newest[0]
+
+
+def stored(notebook: Notebook, record: RunRecord) -> StoredRun:
+    """The run with all that happened in it."""
+    from memkernel.agent.stored_run import StoredRun
+
+    connection = notebook.connection
+    database = connection.database
+
+    def changes(run_id: str, tool_use_id: str | None) -> Records[MemoryVersion]:
+        versions = database.memory_versions
+        each = (versions.list_by_run(store, run_id, tool_use_id=tool_use_id) for store in record.memory_store_ids)
+        return Records((version for made in each for version in made), kind=MemoryVersion)
+
+    store: Store | None = None
+    if record.memory_store_ids:
+        with suppress(StoreNotFoundError):  # it was deleted; what happened is told all the same
+            store = connection.store(record.memory_store_ids[0])
+    return StoredRun(record, connection.run_events(record.id), changes=changes, store=store)
