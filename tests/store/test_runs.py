@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import Any
 
+import psycopg
 import pytest
 
 from memkernel import ids
@@ -18,12 +22,12 @@ from memkernel.errors import (
     StoreNotFoundError,
     VersionNotFoundError,
 )
-from memkernel.models import Cause, MemoryStore, RunEvent, RunRecord, Usage
+from memkernel.models import Cause, Change, MemoryStore, RunEvent, RunRecord, Usage
 from memkernel.store import Database
-from memkernel.store.run_processes import this_process
+from memkernel.store.run_processes import RunProcess, this_process
 from tests.store.people import ANN
 
-GONE = '["nowhere", "boot", "pid:[1]", 1, "1"]'
+ELSEWHERE = str(RunProcess("elsewhere", "its boot", "pid:[1]", 1, "1"))
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
@@ -113,7 +117,9 @@ def test_the_same_twice_is_kept_once(database: Database, begin: Callable[..., Ru
         append(database, run, [event(1, text="one"), event(2, text="two")])
     append(database, run, [event(2, text="another"), event(3)])
     assert database.runs.events(run.id) == [event(1, text="one"), event(2, text="two"), event(3)]
-    again = database.runs.begin(run.id, session_id=session_id, kind="live", model="other", prompt="other", process=GONE)
+    again = database.runs.begin(
+        run.id, session_id=session_id, kind="live", model="other", prompt="other", process=ELSEWHERE
+    )
     assert again == database.runs.retrieve(run.id)
     assert again.prompt == "Tidy the notes"
 
@@ -159,20 +165,98 @@ def test_what_is_no_json_is_refused_and_nothing_is_written(database: Database, b
 # -- whose it is -----------------------------------------------------------------------------------
 
 
-def test_a_run_whose_process_is_gone_is_taken_over_and_the_one_before_hears_of_it(
-    database: Database, begin: Callable[..., RunRecord]
+def test_a_run_of_a_machine_that_cannot_be_looked_at_is_lost_when_it_was_quiet_for_long(
+    database: Database, begin: Callable[..., RunRecord], shared_dsn: str
 ) -> None:
-    run = begin(process=GONE)
-    begin_again = this_process()
-    with pytest.raises(RunRunningError, match="is still running"):
-        database.runs.take_over(run.id, begin_again)  # it was seen just now, on a machine that nobody can look at
+    run, here = begin(process=ELSEWHERE), this_process()
+    with pytest.raises(RunRunningError, match=r"is still running: its process wrote to it 0 s ago"):
+        database.runs.take_over(run.id, here)
+    assert run.id not in database.runs.mark_lost()
+    with psycopg.connect(shared_dsn) as admin:
+        admin.execute("UPDATE memkernel.runs SET seen_at = now() - interval '601 s' WHERE id = %s", [run.id])
+    assert database.runs.take_over(run.id, here).status == "lost"
+    with pytest.raises(RunTakenOverError):
+        append(database, run, process=ELSEWHERE)
+
+
+def test_a_run_goes_on_or_is_taken_over_but_never_both(
+    database: Database, begin: Callable[..., RunRecord], shared_dsn: str
+) -> None:
+    """A process that was taken for gone writes at the same moment."""
+    written: list[int] = []
+
+    def write(run: RunRecord) -> None:
+        for n in count(1):
+            try:
+                append(database, run, [event(n)], process=ELSEWHERE)
+            except RunTakenOverError:
+                return
+            written.append(n)
+
+    for _ in range(10):
+        run = begin(process=ELSEWHERE)
+        written.clear()
+        with ThreadPoolExecutor(1) as threads, psycopg.connect(shared_dsn, autocommit=True) as admin:
+            writing = threads.submit(write, run)
+            taken = False
+            while not taken:
+                admin.execute("UPDATE memkernel.runs SET seen_at = '2026-01-01' WHERE id = %s", [run.id])
+                with suppress(RunRunningError):
+                    taken = database.runs.take_over(run.id, this_process()).status == "lost"
+            writing.result()
+        assert [each.n for each in database.runs.events(run.id)] == written
+
+
+def test_what_a_lost_run_had_sent_is_not_saved_after_somebody_asked(
+    database: Database, begin: Callable[..., RunRecord], store: MemoryStore, shared_dsn: str
+) -> None:
+    run = begin(process=ELSEWHERE)
+    cause = Cause(run.id, "toolu_1")
+    database.memories.write(store.id, "/a.md", "one", actor=ANN, cause=cause)
+    with psycopg.connect(shared_dsn, autocommit=True) as admin:
+        admin.execute("UPDATE memkernel.runs SET seen_at = '2026-01-01' WHERE id = %s", [run.id])
+    assert run.id in database.runs.mark_lost()
+    head = database.memory_stores.retrieve(store.id).head_seq
+    memories = database.memories
+    for late in (
+        lambda: memories.write(store.id, "/a.md", "late", actor=ANN, cause=cause),
+        lambda: memories.create(store.id, path="/late.md", content="", actor=ANN, cause=cause),
+        lambda: memories.delete_tree(store.id, "/a.md", actor=ANN, cause=cause),
+        lambda: memories.rename_tree(store.id, "/a.md", "/late.md", actor=ANN, cause=cause),
+        lambda: memories.apply(store.id, [Change("/late.md", "")], actor=ANN, cause=cause),
+    ):
+        with pytest.raises(RunTakenOverError, match=run.id):
+            late()
+    assert database.memory_stores.retrieve(store.id).head_seq == head
+    assert database.memories.at_path(store.id, "/a.md").content == "one"
+    assert database.runs.is_saved(store.id, run.id, "toolu_1")
+
+
+def test_whether_a_call_is_saved_is_answered_when_what_is_under_way_has_ended(
+    database: Database, store: MemoryStore, shared_dsn: str
+) -> None:
+    for commits in (True, False):
+        cause = Cause(ids.mint("run"), "toolu_1")
+        with psycopg.connect(shared_dsn) as writer, ThreadPoolExecutor(1) as threads:
+            writer.execute(
+                "SELECT memkernel.memory_write(%s, '/a.md', '{}', %s, sha256(%s), NULL, false, %s, %s, 2000, "
+                "'user_actor', 'user_ann', %s, %s)",
+                [store.id, *[cause.run_id.encode()] * 2, ids.mint("mem"), ids.mint("memver"), cause.run_id, "toolu_1"],
+            )
+            asked = threads.submit(database.runs.is_saved, store.id, cause.run_id, cause.tool_use_id)
+            with psycopg.connect(shared_dsn, autocommit=True) as admin:
+                waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+                while not admin.execute(waiting).fetchall():
+                    assert not asked.done()
+            writer.commit() if commits else writer.rollback()
+            assert asked.result() is commits
 
 
 def test_a_run_that_has_ended_is_taken_over_as_it_is(database: Database, begin: Callable[..., RunRecord]) -> None:
     run = begin()
     append(database, run, [event(1)], status="done")
     before = database.runs.retrieve(run.id)
-    assert database.runs.take_over(run.id, GONE) == before
+    assert database.runs.take_over(run.id, ELSEWHERE) == before
     with pytest.raises(RunTakenOverError) as taken:
         append(database, run, [event(2)])
     assert taken.value.run == run.id
@@ -181,7 +265,7 @@ def test_a_run_that_has_ended_is_taken_over_as_it_is(database: Database, begin: 
 
 def test_a_run_that_lives_is_not_taken_over_or_deleted(database: Database, begin: Callable[..., RunRecord]) -> None:
     run = begin()
-    for refused in (lambda: database.runs.take_over(run.id, GONE), lambda: database.runs.delete(run.id)):
+    for refused in (lambda: database.runs.take_over(run.id, ELSEWHERE), lambda: database.runs.delete(run.id)):
         with pytest.raises(RunRunningError, match=run.id) as running:
             refused()
         assert "%agent stop" in running.value.hint
@@ -210,7 +294,7 @@ def test_a_run_that_is_deleted_is_gone_with_all_that_happened(
         lambda: database.runs.messages(run.id),
         lambda: database.runs.delete(run.id),
         lambda: database.runs.ask_stop(run.id),
-        lambda: database.runs.take_over(run.id, GONE),
+        lambda: database.runs.take_over(run.id, ELSEWHERE),
         lambda: append(database, run),
     ):
         with pytest.raises(RunNotFoundError, match=run.id):

@@ -95,7 +95,8 @@ class Two:
                 table: [
                     str(row)
                     for row in connection.execute(
-                        f"SELECT t::text FROM memkernel.{table} t WHERE workspace_id = %s ORDER BY 1".encode(), [workspace_id]
+                        f"SELECT t::text FROM memkernel.{table} t WHERE workspace_id = %s ORDER BY 1".encode(),
+                        [workspace_id],
                     )
                 ]
                 for table in GUARDED

@@ -181,3 +181,18 @@ BEGIN
         SELECT FROM memkernel.run_changes
         WHERE memory_store_id = p_store AND run_id = p_run AND tool_use_id = p_tool_use);
 END $$;
+
+-- A run that is lost changes nothing any more: what its process had sent before it was killed may reach the server after
+-- somebody asked what was saved. The caller holds the store's lock, and so did whoever asked.
+CREATE OR REPLACE FUNCTION memkernel.note_cause(
+    p_store text, p_seq bigint, p_count integer, p_run text, p_tool_use text)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO memkernel.run_changes (workspace_id, memory_store_id, seq, run_id, tool_use_id)
+    SELECT workspace_id, p_store, n, p_run, p_tool_use
+    FROM memkernel.memory_stores, generate_series(p_seq, p_seq + p_count - 1) n WHERE id = p_store;
+    IF EXISTS (SELECT FROM memkernel.runs WHERE id = p_run AND status = 'lost') THEN
+        RAISE EXCEPTION USING ERRCODE = 'MK026', MESSAGE = 'the run was taken over',
+            DETAIL = json_build_object('run', p_run)::text;
+    END IF;
+END $$;
