@@ -8,7 +8,7 @@ from memkernel.errors import PreconditionFailedError, RedactedError
 from memkernel.handle.reading import StoreReading
 from memkernel.handle.store import Store
 from memkernel.handle.versions import version_before
-from memkernel.models import Lineage, MemoryVersion, View
+from memkernel.models import Cause, Lineage, MemoryVersion, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,14 @@ class Erasure:
         is_head: it is the current text of a live memory, which is not redacted.
         others: the other versions with this text.
         heads: those with this text that are heads, and so keep it.
+        run_ids: the runs of agents whose transcripts may hold it, newest first.
     """
 
     version: MemoryVersion
     is_head: bool
     others: tuple[MemoryVersion, ...]
     heads: tuple[MemoryVersion, ...]
+    run_ids: tuple[str, ...] = ()
 
     @property
     def refusal(self) -> str:
@@ -57,6 +59,15 @@ class Erasure:
         subject = "1 live memory holds" if len(heads) == 1 else f"{len(heads):,} live memories hold"
         return f"{subject} this text and keeps it: {paths}{more}. Edit or delete what should not, then redact it there."
 
+    @property
+    def transcripts(self) -> str:
+        """Which runs may still tell the text, in a sentence; `""` where none does."""
+        if not self.run_ids:
+            return ""
+        named = f"{', '.join(self.run_ids[:3])}{f' and {len(self.run_ids) - 3:,} more' if self.run_ids[3:] else ''}"
+        whose = "1 run of an agent" if len(self.run_ids) == 1 else f"{len(self.run_ids):,} runs of agents"
+        return f"What was kept of {whose} may still hold this text: {named}. `%agent rm RUN` forgets a run."
+
 
 class History:
     """The versions of the memories of one store."""
@@ -72,6 +83,10 @@ class History:
             VersionNotFoundError: there is none in this store.
         """
         return self._versions.retrieve(memory_version_id, memory_store_id=self.store.id, view=view)
+
+    def cause(self, version: MemoryVersion) -> Cause | None:
+        """The tool call that made a version; None where no agent did."""
+        return self._versions.cause(self.store.id, version.id)
 
     def before(self, version: MemoryVersion, *, view: View = "basic") -> MemoryVersion | None:
         """The version before this one; None before the first.
@@ -96,7 +111,8 @@ class History:
         is_head = newest.id == version.id and version.operation != "deleted"
         holders = self._versions.holders(self.store.id, version.content_sha256) if version.content_sha256 else []
         others = tuple(each.version for each in holders if not each.is_head and each.version.id != version.id)
-        return Erasure(version, is_head, others, tuple(each.version for each in holders if each.is_head))
+        runs = self.store.connection.database.runs.of_version(self.store.id, version.id)
+        return Erasure(version, is_head, others, tuple(each.version for each in holders if each.is_head), tuple(runs))
 
 
 def restore(store: Store, memory_version_id: str, *, path: str = "", head: str = "") -> Restored:

@@ -62,6 +62,17 @@ CHANGES_BY_CALL: Final = planned(
     "ON v.memory_store_id = c.memory_store_id AND v.seq = c.seq "
     "WHERE c.run_id = $2::text AND c.memory_store_id = $1::text ORDER BY v.seq"
 )
+# Those that made the version, and those that worked with its store while it was current: they may have read it.
+RUNS_OF_VERSION: Final = planned(
+    "SELECT r.id FROM memkernel.memory_versions v "
+    "LEFT JOIN LATERAL (SELECT created_at FROM memkernel.memory_versions "
+    "WHERE memory_store_id = v.memory_store_id AND memory_id = v.memory_id AND seq > v.seq ORDER BY seq LIMIT 1) next "
+    "ON true "
+    "LEFT JOIN memkernel.run_changes c ON c.memory_store_id = v.memory_store_id AND c.seq = v.seq "
+    "JOIN memkernel.runs r ON r.id = c.run_id OR (r.memory_store_ids @> ARRAY[v.memory_store_id] "
+    "AND r.started_at <= coalesce(next.created_at, 'infinity') AND coalesce(r.ended_at, 'infinity') >= v.created_at) "
+    "WHERE v.memory_store_id = $1::text AND v.id = $2::text ORDER BY r.started_at DESC, r.id DESC"
+)
 
 # -- a listing -------------------------------------------------------------------------------------
 

@@ -317,6 +317,23 @@ class Runs:
             lambda connection: bool(rows.number(connection.run(run_queries.CALL_IS_SAVED, *values).get_value(0, 0)))
         )
 
+    def of_version(self, memory_store_id: str, memory_version_id: str) -> builtins.list[str]:
+        """The runs whose transcripts may hold the text of a version, redacted or not; newest first.
+
+        They made it, or worked with its store while it was its memory's newest. What a person's `messages` brought
+        into a run is not known. None for an unknown version.
+
+        Raises:
+            StoreNotFoundError: nothing can be a store of this id.
+        """
+        store_id = memory_stores.known(memory_store_id)
+
+        def read(connection: StoreConnection) -> builtins.list[str]:
+            result = connection.run(run_queries.RUNS_OF_VERSION, store_id, memory_version_id)
+            return [rows.text(result.get_value(row, 0)) for row in range(result.ntuples)]
+
+        return self._contact.read(read)
+
 
 def known(run_id: object) -> str:
     """The id, if it can be one of a run.

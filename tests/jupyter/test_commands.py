@@ -9,7 +9,8 @@ import pytest
 from IPython.core.error import UsageError
 
 import memkernel as mk
-from memkernel import errors
+from memkernel import errors, ids
+from memkernel.store.run_processes import this_process
 from tests.fix_kernel import Shell
 
 
@@ -413,6 +414,31 @@ def test_redact_erases_one_text_and_never_the_head(shell: Shell) -> None:
     with pytest.raises(errors.HeadRedactionError):
         shell.run("%memory redact /a.md@head -y")
     assert "hunter2" not in str(shell.run("%memory cat /a.md@1"))
+
+
+def test_redact_names_the_runs_that_may_still_hold_the_text(
+    shell: Shell, notes: mk.Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = notes.connection.database.runs
+    shell.run("%%memory put /a.md\nhunter2\n")
+    for _ in range(4):
+        runs.begin(
+            ids.mint("run"),
+            session_id=ids.mint("sesn"),
+            kind="live",
+            model="claude-sonnet-5-5",
+            prompt="Tidy",
+            memory_store_ids=[notes.id],
+            process=this_process(),
+        )
+    shell.run("%%memory put /a.md\nask\n")
+    newest = [run.id for run in runs.list(limit=3).data]
+    capsys.readouterr()
+    shell.run("%memory redact /a.md@1 -y")
+    assert (
+        f"What was kept of 4 runs of agents may still hold this text: {', '.join(newest)} and 1 more. "
+        "`%agent rm RUN` forgets a run.\n"
+    ) in capsys.readouterr().out
 
 
 # -- sql, config, help -----------------------------------------------------------------------------

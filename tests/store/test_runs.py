@@ -355,6 +355,33 @@ def test_a_change_leads_to_its_call_and_back(database: Database, store: MemorySt
     assert database.memory_versions.changes_by_call(store.id, "run_unknown") == {}
 
 
+def test_the_runs_that_may_have_read_a_text_are_those_that_made_it_or_worked_while_it_was_current(
+    database: Database, begin: Callable[..., RunRecord], store: MemoryStore
+) -> None:
+    def ended(**given: Any) -> str:
+        run = begin(**given)
+        append(database, run, status="done")
+        return run.id
+
+    mine = {"memory_store_ids": [ids.mint("memstore"), store.id]}
+    before, spanning = ended(**mine), begin(**mine).id
+    database.memories.write(store.id, "/other.md", "text", actor=ANN)
+    maker = ended()  # of a store that its record does not name
+    database.memories.write(store.id, "/a.md", "secret", actor=ANN, cause=Cause(maker, "toolu_1"))
+    reader, elsewhere = ended(**mine), ended()
+    database.memories.write(store.id, "/a.md", "nothing", actor=ANN)
+    after = ended(**mine)
+    database.memories.delete_tree(store.id, "/a.md", actor=ANN)
+    versions = database.memory_versions.list(store.id, path="/a.md").data[::-1]
+    secret, nothing, gone = (database.runs.of_version(store.id, version.id) for version in versions)
+    assert secret == [reader, maker, spanning]
+    assert nothing == [after, spanning]
+    assert not {before, elsewhere} & {*secret, *nothing, *gone}
+    database.memory_versions.redact(versions[0].id, memory_store_id=store.id, actor=ANN)
+    assert database.runs.of_version(store.id, versions[0].id) == secret
+    assert database.runs.of_version(store.id, ids.mint("memver")) == []
+
+
 def test_what_has_no_cause_because_it_is_not_there(database: Database, store: MemoryStore) -> None:
     unknown = ids.mint("memstore")
     with pytest.raises(VersionNotFoundError):

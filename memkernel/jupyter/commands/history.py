@@ -8,6 +8,7 @@ from typing import Final
 from IPython.core.error import UsageError
 
 from memkernel.handle.diff import Diff
+from memkernel.handle.history import History
 from memkernel.handle.records import Records
 from memkernel.handle.store_diff import StoreDiff
 from memkernel.jupyter.arguments import Parser, asks, gives_result, takes_limit, takes_path, takes_store, version
@@ -107,6 +108,9 @@ def redact(notebook: Notebook, args: Namespace, body: str | None) -> MemoryVersi
     )
     redacted = place.store.redact(place.path, doomed)
     notebook.outputs.living.erased()
+    told = History(place.store).erasure(redacted.id).transcripts
+    if told:
+        print(told)
     return redacted
 
 

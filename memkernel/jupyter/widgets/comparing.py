@@ -17,7 +17,7 @@ from memkernel.handle.store import Store
 from memkernel.jupyter.widgets.diff_rows import PAGE, Room, lines_page, page_of, row_count
 from memkernel.jupyter.widgets.rows import version_row
 from memkernel.jupyter.widgets.widget import MemoryWidget, request
-from memkernel.models import MemoryVersion
+from memkernel.models import Cause, MemoryVersion
 from memkernel.render import one_line, version_line
 from memkernel.render.diffs import spoken, summary
 from memkernel.textdiff import TextDiff, diff
@@ -48,11 +48,12 @@ class Text(NamedTuple):
 
 
 class Side(NamedTuple):
-    """One side of a diff: its id, its text, and the version that it is, if it is one."""
+    """One side of a diff: its id, its text, the version that it is, if it is one, and the tool call that made that."""
 
     id: str
     text: Text
     version: MemoryVersion | None = None
+    cause: Cause | None = None
 
     def named(self, *, with_path: bool) -> str:
         """What stands above it: of a version which one it is, by whom and when."""
@@ -77,7 +78,7 @@ class Pair(NamedTuple):
     def notes(self) -> list[str]:
         """Why a text is missing, and what the texts do not show."""
         own = [side.text.note for side in self if side.version is None and side.text.note]
-        return [*own, *remarks(self.old.version, self.new.version)]
+        return [*own, *remarks(self.old.version, self.new.version, self.new.cause)]
 
 
 NOTHING: Final = Side("", Text("", "/dev/null"))
@@ -180,7 +181,9 @@ class Comparing(MemoryWidget):
         own = self.own_text(text_id)
         if own is not None:
             return Side(text_id, own)
-        return _side_of(History(self.store_of(text_id)).version(text_id))
+        history = History(self.store_of(text_id))
+        version = history.version(text_id)
+        return _side_of(version, history.cause(version))
 
     # -- what the page asks for ----------------------------------------------------------------------
 
@@ -237,7 +240,7 @@ class Comparing(MemoryWidget):
             "others": len(found.others),
             "is_head": found.is_head,
             "reason": found.refusal,
-            "sentence": f"{_ERASED.format(found.version.ordinal)} {found.kept}".rstrip(),
+            "sentence": " ".join(filter(None, (_ERASED.format(found.version.ordinal), found.kept, found.transcripts))),
             "same": _others_too(len(found.others)),
         }
 
@@ -290,8 +293,8 @@ def view_of(pair: Pair, found: TextDiff | None, start: int, room: Room) -> dict[
     }
 
 
-def _side_of(version: MemoryVersion) -> Side:
-    return Side(version.id, Text.of(version), version)
+def _side_of(version: MemoryVersion, cause: Cause | None = None) -> Side:
+    return Side(version.id, Text.of(version), version, cause)
 
 
 def _doomed(found: Erasure, *, others: bool) -> list[str]:
