@@ -70,6 +70,7 @@ class SandboxTool(KeepsLost, BetaBuiltinFunctionTool):
 
     def __init__(self, session: RunningSession, declared: _Declared) -> None:
         self._session = session
+        self._call = self._unwanted = object()  # the call under way; the one that somebody has ended
         self._declaration: BetaToolParam = {
             "name": declared.name,
             "description": declared.description,
@@ -90,7 +91,7 @@ class SandboxTool(KeepsLost, BetaBuiltinFunctionTool):
         if not isinstance(input, Mapping):
             raise ToolError(f"{name}: the input is no object")
         try:
-            answer = self._session.call_tool(name, cast("Mapping[str, object]", input), cause=self.cause)
+            answer = self._answer(name, cast("Mapping[str, object]", input))
         except Exception as error:  # nothing of the machine may reach the model
             self.keep_lost(error)
             answer = _of_lost(error)
@@ -98,9 +99,14 @@ class SandboxTool(KeepsLost, BetaBuiltinFunctionTool):
             raise ToolError(_content(answer))
         return _content(answer)
 
+    def _answer(self, name: str, given: Mapping[str, object]) -> ToolAnswer:
+        self._call = call = object()
+        return self._session.call_tool(name, given, cause=self.cause, is_wanted=lambda: self._unwanted is not call)
+
     def interrupt(self) -> None:
-        """End the call that runs, from any thread; what it wrote is saved, and its answer says so."""
-        self._session.interrupt()
+        """End the call under way, from any thread: what it wrote is saved, and its answer says so."""
+        self._unwanted = self._call
+        self._session.interrupt_tool(self.cause)
 
 
 def sandbox_tools(session: RunningSession) -> list[SandboxTool]:

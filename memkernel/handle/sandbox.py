@@ -111,7 +111,7 @@ class Sandbox:
         self._session: RunningSession | None = None
         self._panel = Panel(self)
         self.name = self._request.title
-        self.backend = self._request.backend
+        self.backend: Literal["docker", "local"] = self._request.backend
         self.recovered: list[Recovered] = []
 
     # -- life ----------------------------------------------------------------------------------------

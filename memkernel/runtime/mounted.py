@@ -25,6 +25,9 @@ class SyncOptions:
 class Mounted:
     """The stores of a session, each with what keeps it in sync.
 
+    Attributes:
+        cause: the tool call that changes in the mounts come from; None where they come from a person's cell.
+
     Args:
         mounts: the stores.
         frozen: keeps everything in the sandbox from running.
@@ -40,13 +43,13 @@ class Mounted:
         self._mounts = tuple(mounts)
         self._frozen = frozen
         self._remember = remember
-        self._cause: Cause | None = None
+        self.cause: Cause | None = None
 
     def written_by(self, cause: Cause | None) -> None:
         """From now on this tool call, or none, is what changes in the mounts come from, whenever they are saved."""
-        if cause != self._cause:
+        if cause != self.cause:
             self._remember(cause)
-            self._cause = cause
+            self.cause = cause
 
     def sync(self, options: SyncOptions) -> SyncReport:
         """Save what lies in the mounts, and bring them up to their stores."""
@@ -55,7 +58,7 @@ class Mounted:
                 on_conflict=options.on_conflict,
                 allow_wipe=options.allow_wipe,
                 deep=options.deep,
-                cause=self._cause,
+                cause=self.cause,
                 frozen=self._frozen,
                 final=options.final,
             )

@@ -123,24 +123,36 @@ class RunningSession:
         reports.raise_what_is_wrong(report, result)
         return result
 
-    def call_tool(self, name: str, given: Mapping[str, object], *, cause: Cause | None = None) -> ToolAnswer:
+    def call_tool(
+        self,
+        name: str,
+        given: Mapping[str, object],
+        *,
+        cause: Cause | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> ToolAnswer:
         """Answer an agent's call of a tool, and save what it wrote; also when it failed or was interrupted.
 
         Args:
             name: `bash`, `read`, `write`, `edit`, `glob` or `grep`.
             given: what the model sent, unchecked.
             cause: the call, kept with each change that it makes.
+            is_wanted: asked while the sandbox is busy, and before the tool begins.
 
         Returns:
             The tool's answer, and after it what of its files is not saved (SANDBOX.md, Decision 22).
 
         Raises:
-            SyncError: a store cannot be synced, before the call (which then does not run) or after it (`result` is
-                its answer then); all is kept.
+            SyncError: as `run`; without a `result` (else the answer) the call did not run.
             SandboxError: the engine or the container is gone; what the call had written is saved.
         """
-        call = partial(self._toolbox.call, name, given)
-        with self._turns.turn():
+
+        def call() -> ToolAnswer:
+            return self._toolbox.call(name, given) if is_wanted() else tooling.interrupted(name)
+
+        with self._turns.turn_while(is_wanted) as mine:
+            if not mine:
+                return tooling.interrupted(name)
             self.check_open()
             with self.journal.cell("tool", tooling.call_line(name, given)) as cell:
                 began = time.perf_counter()
@@ -301,6 +313,11 @@ class RunningSession:
         if self.is_open:
             self._toolbox.interrupt()
             self.backend.interrupt()
+
+    def interrupt_tool(self, cause: Cause | None) -> None:
+        """Interrupt this tool call, if it is the one that runs; no cell, and no other agent's. From any thread."""
+        if self._mounts.cause == cause:
+            self._toolbox.interrupt()
 
     def restart(self) -> None:
         """A new kernel; what the old one had written is saved first."""

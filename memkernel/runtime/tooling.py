@@ -33,6 +33,11 @@ def told(answer: ToolAnswer, report: SyncReport) -> ToolAnswer:
     return ToolAnswer("\n\n".join(part for part in (answer.content, text) if part), is_error)
 
 
+def interrupted(name: str) -> ToolAnswer:
+    """What a call is answered that a person ended before it began; one that had begun is answered the same."""
+    return ToolAnswer(f"{name}: interrupted by the user", is_error=True)
+
+
 def as_cell(answer: ToolAnswer, duration_s: float) -> CellResult:
     """The call as the sandbox's journal tells of it: how it ended, and when; not what it printed."""
     return CellResult(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Final
 
 from memkernel.errors import SandboxError
+
+_LOOK_S: Final = 0.1
 
 
 class Turns:
@@ -23,14 +26,32 @@ class Turns:
         Raises:
             SandboxError: this thread holds it: it asks from within a cell's own output.
         """
-        if self._holder == threading.get_ident():
-            raise SandboxError("the sandbox is busy with the cell whose output this is", hint="Ask when it has ended.")
+        self._check_holder()
         with self._lock:
             self._holder = threading.get_ident()
             try:
                 yield
             finally:
                 self._holder = None
+
+    @contextmanager
+    def turn_while(self, is_wanted: Callable[[], bool]) -> Generator[bool]:
+        """Wait for the lock as long as it is wanted, which any thread may change; whether it is held.
+
+        Raises:
+            SandboxError: as `turn`.
+        """
+        self._check_holder()
+        while is_wanted():
+            with self.turn_if_free(_LOOK_S) as taken:
+                if taken:
+                    yield True
+                    return
+        yield False
+
+    def _check_holder(self) -> None:
+        if self._holder == threading.get_ident():
+            raise SandboxError("the sandbox is busy with the cell whose output this is", hint="Ask when it has ended.")
 
     @contextmanager
     def turn_if_free(self, patience_s: float = 0.0) -> Generator[bool]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +227,69 @@ def test_what_a_killed_process_had_not_saved_is_the_calls_when_it_is_recovered(
     boxes(notes, backend="local")
     assert paths(notes, CALL) == ["/a.md"]
     assert notes.read("/a.md") == "draft\n"
+
+
+# -- ended by a person -----------------------------------------------------------------------------
+
+
+def test_a_call_that_waits_for_a_persons_cell_can_be_ended_and_the_cell_goes_on(
+    box: mk.Sandbox, call: Any, sandbox_home: Path
+) -> None:
+    mount = sandbox_home / "sessions" / box.id / "mnt/memory/team-notes"
+    bash, other = box.tools()[0], box.tools()[0]
+    with ThreadPoolExecutor() as threads:
+        cell = threads.submit(box.bash, f"touch {MOUNT}/began; until [ -e {MOUNT}/go ]; do sleep 0.05; done")
+        wait_until((mount / "began").exists)
+        waiting = threads.submit(bash.call, {"command": f"touch {MOUNT}/never"})
+        while not waiting.done():
+            time.sleep(0.05)
+            bash.interrupt()
+            other.interrupt()
+        assert str(waiting.exception()) == "bash: interrupted by the user"
+        (mount / "go").touch()
+        assert cell.result().status == "ok"
+    assert not (mount / "never").exists()
+    assert [entry.title for entry in box.panel().entries] == ["cell 1"]
+
+
+def test_the_interrupt_of_one_agents_call_leaves_anothers_alone(box: mk.Sandbox, sandbox_home: Path) -> None:
+    mount = sandbox_home / "sessions" / box.id / "mnt/memory/team-notes"
+    one, other = box.tools()[0], box.tools()[0]
+    one.cause, other.cause = CALL, Cause("run_2", "toolu_1")
+    with ThreadPoolExecutor() as threads:
+        running = threads.submit(
+            one.call, {"command": f"touch {MOUNT}/began; until [ -e {MOUNT}/go ]; do sleep 0.05; done; echo done"}
+        )
+        wait_until((mount / "began").exists)
+        waiting = threads.submit(other.call, {"command": "true"})
+        while not waiting.done():
+            time.sleep(0.05)
+            other.interrupt()
+        (mount / "go").touch()
+        assert running.result() == "done"
+
+
+def test_a_persons_interrupt_of_the_sandbox_ends_a_call(box: mk.Sandbox, notes: mk.Store, sandbox_home: Path) -> None:
+    mount = sandbox_home / "sessions" / box.id / "mnt/memory/team-notes"
+    bash = box.tools()[0]
+    bash.cause = CALL
+    with ThreadPoolExecutor() as threads:
+        running = threads.submit(bash.call, {"command": f"touch {MOUNT}/began; sleep 600"})
+        wait_until((mount / "began").exists)
+        box.interrupt()
+        assert str(running.exception()) == "bash: interrupted by the user"
+    assert paths(notes, CALL) == ["/began"]
+
+
+def test_a_sandbox_that_is_stopped_during_a_call_saves_what_it_wrote(
+    box: mk.Sandbox, notes: mk.Store, sandbox_home: Path
+) -> None:
+    mount = sandbox_home / "sessions" / box.id / "mnt/memory/team-notes"
+    bash = box.tools()[0]
+    bash.cause = CALL
+    with ThreadPoolExecutor() as threads:
+        running = threads.submit(bash.call, {"command": f"touch {MOUNT}/began; sleep 600"})
+        wait_until((mount / "began").exists)
+        box.stop()
+        assert isinstance(running.exception(), ToolError)
+    assert paths(notes, CALL) == ["/began"]
