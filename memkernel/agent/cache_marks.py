@@ -94,7 +94,7 @@ def marks(
 def _lasting(*later: Sequence[Control] | Control | None) -> Control:
     """A mark that may stand before these."""
     flat = [one for some in later if some for one in ([some] if isinstance(some, Mapping) else some)]
-    return _AN_HOUR if any(control.get("ttl") == "1h" for control in flat) else _USUAL
+    return _AN_HOUR if "1h" in [control.get("ttl") for control in flat] else _USUAL
 
 
 # -- a person's own --------------------------------------------------------------------------------
@@ -131,8 +131,8 @@ def _anywhere(value: object) -> Iterator[Control]:
 
 def _last_tool(tools: Sequence[Mapping[str, Any]]) -> int | None:
     """The tool to mark: the last single one that is sent at once, unless it has a mark already."""
-    at = next((n for n in reversed(range(len(tools))) if _is_markable(tools[n])), None)
-    return None if at is None or tools[at].get(_KEY) else at
+    markable = [n for n, tool in enumerate(tools) if _is_markable(tool)]
+    return markable[-1] if markable and not tools[markable[-1]].get(_KEY) else None
 
 
 def _is_markable(tool: Mapping[str, Any]) -> bool:
@@ -189,11 +189,12 @@ def _unmarked(block: Block) -> Block:
 def _ends_marked(messages: Sequence[Message]) -> bool:
     blocks = conversation.blocks(messages[-1]) if messages else []
     at = _last_markable(blocks)
-    return at is not None and any(one.get(_KEY) for one in (blocks[at], *_inner(blocks[at])[-1:]))
+    return at is not None and bool([one for one in (blocks[at], *_inner(blocks[at])[-1:]) if one.get(_KEY)])
 
 
 def _last_markable(blocks: Sequence[Block]) -> int | None:
-    return next((n for n in reversed(range(len(blocks))) if blocks[n]["type"] not in _UNMARKABLE), None)
+    markable = [n for n, block in enumerate(blocks) if block["type"] not in _UNMARKABLE]
+    return markable[-1] if markable else None
 
 
 def _marked_at_end(messages: Sequence[Message], control: Control) -> Sequence[Message]:

@@ -123,8 +123,8 @@ def _refuse_doubles(edits: Sequence[Edit]) -> None:
 
 def for_request(options: Options, messages: Sequence[Message]) -> dict[str, Any]:
     """The options of one request: a conversation that was compacted before needs its header also afterwards."""
-    compacted = any(block["type"] == "compaction" for message in messages for block in conversation.blocks(message))
-    return _with_betas(options, [_BETAS[_COMPACTION]] if compacted else [])
+    types = {block["type"] for message in messages for block in conversation.blocks(message)}
+    return _with_betas(options, [_BETAS[_COMPACTION]] if "compaction" in types else [])
 
 
 def shortens(options: Options) -> bool:
@@ -144,7 +144,7 @@ def without_compaction(options: Options) -> dict[str, Any]:
 
 def compaction_refused(error: Exception, options: Options) -> str | None:
     """What to say where the API refused a request for its compaction alone; None where that is not why."""
-    asked = any(edit.get("type") == _COMPACTION for edit in _given_edits(options))
+    asked = _COMPACTION in [edit.get("type") for edit in _given_edits(options)]
     said = str(getattr(error, "api_message", None) or error)
     if not asked or getattr(error, "status_code", None) != 400 or "compact" not in said.lower():
         return None

@@ -181,7 +181,7 @@ def usage_of(counted: BetaUsage) -> Usage:
 def cost_usd(counted: BetaUsage, price: Price) -> float:
     """What one reply costs, in US dollars: each request to a model that the API made for it by its own length."""
     asked = counted.iterations or []
-    if all(one.type in _BESIDE for one in asked):
+    if not [one for one in asked if one.type not in _BESIDE]:
         return _charge(counted, price) + sum(_charge(one, _price_in(one, price)) for one in asked)
     return sum(_charge(one, _price_in(one, price)) for one in asked)
 
