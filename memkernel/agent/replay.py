@@ -8,20 +8,24 @@ there, a call that fails now and worked then, the recording's end) is refused in
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memkernel.agent import conversation
+from memkernel.agent import asked
+from memkernel.agent.asked import Asked
 from memkernel.agent.recording import Answer, Exchange, Recording
 from memkernel.agent.script import RECORDING_ERROR, Body, Failure, Reply, Thinking, ToolUse
 from memkernel.errors import InvalidInputError
+from memkernel.paths import MOUNT_ROOT
 
 if TYPE_CHECKING:
     from memkernel.agent.clients import Client
-    from memkernel.agent.conversation import Block, Message
+    from memkernel.agent.conversation import Block
 
 _CHARS_A_PIECE = 8
+_MOUNT = re.compile(rf"{MOUNT_ROOT}/[\w-]+")
 
 
 def client(recording: Recording, speed: float = 1.0) -> Client:
@@ -47,34 +51,19 @@ def _checked(speed: object) -> float:
 
 def answer(recording: Recording, speed: float, body: Body) -> Reply | Failure:
     """The recorded reply to a request, or why there is none. Nothing is remembered between requests."""
-    asked, told = _since_last_prompt(body["messages"])
-    exchange = _exchange(recording, asked)
-    why = _no_prompt(recording) if exchange is None else _misfit(exchange, told, body)
+    request = asked.read(body)
+    exchange = _exchange(recording, request.prompts)
+    why = _no_prompt(recording) if exchange is None else _misfit(exchange, request)
     if exchange is None or why:
         return Failure(400, RECORDING_ERROR, f"the recording {recording.name} {why}")
-    return _paced(exchange.answers[_spoken(told)], speed)
+    return _paced(exchange.answers[request.replies], speed, request.mounts)
 
 
-def _since_last_prompt(messages: Iterable[Message]) -> tuple[list[str], list[Message]]:
-    """All prompts so far, and what followed the last one."""
-    asked: list[str] = []
-    told: list[Message] = []
-    for message in messages:
-        texts = [block["text"] for block in conversation.blocks(message) if block["type"] == "text"]
-        if message["role"] == "user" and texts:
-            asked.append(texts[-1])
-            told = []
-        else:
-            told.append(message)
-    return asked, told
-
-
-def _exchange(recording: Recording, asked: Sequence[str]) -> Exchange | None:
+def _exchange(recording: Recording, prompts: Sequence[str]) -> Exchange | None:
     """The one that begins with the last prompt: the second one where it is asked for the second time."""
-    prompt = _plain(asked[-1]) if asked else ""
-    found = [exchange for exchange in recording.exchanges if _plain(exchange.prompt) == prompt]
-    before = sum(_plain(earlier) == prompt for earlier in asked[:-1])
-    return found[min(before, len(found) - 1)] if found else None
+    wanted = [_plain(prompt) for prompt in prompts]
+    found = [exchange for exchange in recording.exchanges if _plain(exchange.prompt) == (wanted or [""])[-1]]
+    return found[min(wanted[:-1].count(wanted[-1]), len(found) - 1)] if found else None
 
 
 def _plain(prompt: str) -> str:
@@ -86,37 +75,28 @@ def _no_prompt(recording: Recording) -> str:
     return f"has no answer to this prompt, only to {known}"
 
 
-def _misfit(exchange: Exchange, told: Sequence[Message], body: Body) -> str:
+def _misfit(exchange: Exchange, request: Asked) -> str:
     """Why the exchange cannot go on here; "" where it can."""
-    offered = {tool.get("name") for tool in body.get("tools") or ()}
-    missing = [name for answer in exchange.answers for name in answer.calls if name not in offered]
+    missing = [name for answer in exchange.answers for name in answer.calls if name not in request.tools]
     if missing:
         return f"calls the tool {missing[0]}, which this agent does not have"
-    spoken = _spoken(told)
-    if spoken and (failed := _first_failed(exchange.answers[min(spoken, len(exchange.answers)) - 1], told[-1])):
-        return f"does not fit: a call that worked then failed here ({failed})"
-    return "ends here: there is no further reply in it" if spoken >= len(exchange.answers) else ""
+    if request.replies and (broken := _first_failed(exchange.answers[: request.replies][-1], request.newest)):
+        return f"does not fit: a call that worked then failed here ({broken})"
+    return "ends here: there is no further reply in it" if request.replies >= len(exchange.answers) else ""
 
 
-def _spoken(told: Sequence[Message]) -> int:
-    return sum(message["role"] == "assistant" for message in told)
-
-
-def _first_failed(answer: Answer, last: Message) -> str:
+def _first_failed(answer: Answer, results: Sequence[Block]) -> str:
     """The first line of the first result that is an error, though it was none."""
-    results = [block for block in conversation.blocks(last) if block["type"] == "tool_result"]
-    errors = [block for n, block in enumerate(results) if block.get("is_error") and n not in answer.failed]
-    return _first_line(errors[0]) if errors else ""
+    errors = [result for n, result in enumerate(results) if result.get("is_error") and n not in answer.failed]
+    return _first_line(asked.text_of(errors[0])) if errors else ""
 
 
-def _first_line(result: Block) -> str:
-    content = result.get("content") or "an error without words"
-    text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
-    return (text.strip().splitlines() or ["no words"])[0][:200].rstrip(".")
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or ["without a word"])[0][:200].rstrip(".")
 
 
-def _paced(answer: Answer, speed: float) -> Reply:
-    blocks = tuple(_said(block) for block in answer.blocks)
+def _paced(answer: Answer, speed: float, mounts: Sequence[str]) -> Reply:
+    blocks = tuple(_said(_rerooted(block, mounts)) for block in answer.blocks)
     pieces = sum(max(1, len(json.dumps(block)) // _CHARS_A_PIECE) for block in answer.blocks)
     return Reply(
         blocks,
@@ -125,6 +105,14 @@ def _paced(answer: Answer, speed: float) -> Reply:
         pause_s=answer.took_ms / 1000 / speed / max(1, pieces),
         usage=answer.usage,
     )
+
+
+def _rerooted(block: Mapping[str, Any], mounts: Sequence[str]) -> Mapping[str, Any]:
+    """A call's paths below the first store that is mounted here, where the recorded one is not: it has another name."""
+    if not mounts or block["type"] != "tool_use" or any(mount in str(block["input"]) for mount in mounts):
+        return block
+    given = _MOUNT.sub(mounts[0], json.dumps(block["input"], ensure_ascii=False))
+    return {**block, "input": json.loads(given)}
 
 
 def _said(block: Mapping[str, Any]) -> str | Thinking | ToolUse | Mapping[str, Any]:
