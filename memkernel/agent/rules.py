@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from textwrap import shorten
 from typing import Final
 
 from memkernel.agent import asked, rules_sandbox
@@ -231,7 +232,7 @@ def _run_and_note(files: Files, command: str, file: str) -> Rule:
     if came.is_error:
         return f"It failed, so that there is nothing to note: {came.text.strip()}"
     printed = (came.text.strip().splitlines() or ["nothing"])[-1]
-    noted = yield from _remember(files, f"{printed} (printed by {command.splitlines()[0]})", file)
+    noted = yield from _remember(files, f"{printed} (printed by {shorten(command, 40, placeholder='…')})", file)
     return f"It printed {printed}. {noted}"
 
 

@@ -11,7 +11,7 @@ from memkernel.agent.rules_play import Call, Found, Rule
 KNOWS: Final = "“Run `…`”, “Write “…” to FILE”, “Read FILE”, “List the files” and “Find “…””"
 TOOLS: Final = frozenset({"bash", "read", "write", "glob", "grep"})
 
-QUOTED: Final = r"(?:```(?:\w+\n)?(?P<block>.+?)```|`(?P<code>[^`]+)`|“(?P<said>[^”]*)”|\"(?P<typed>[^\"]*)\")"
+QUOTED: Final = r"(?:```(?:\w*\n)?(?P<block>.+?)```|`(?P<code>[^`]+)`|“(?P<said>[^”]*)”|\"(?P<typed>[^\"]*)\")"
 _PATH: Final = r"`?(?P<path>(?=[\w~-]*[./])[\w./~-]*[\w/])`?"
 _SHOWN_CHARS: Final = 2000
 
