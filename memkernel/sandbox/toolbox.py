@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import json
 import threading
-from base64 import standard_b64decode
+from base64 import b64decode
 from collections.abc import Mapping
 from itertools import count
 from typing import Any, Final, cast
@@ -168,7 +168,7 @@ def _read(line: bytes, number: int) -> ToolAnswer | None:
 
 def _block(media_type: str, data: str) -> ToolAnswer | None:
     try:
-        standard_b64decode(data.encode("ascii", "replace"))
+        b64decode(data.encode("ascii", "replace"), validate=True)
     except binascii.Error:
         return None
     kind = "document" if media_type == "application/pdf" else "image"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
+_LARGEST: Final = 2**53
+"""What every JSON reader takes for the same number."""
+
 _Check = Callable[[object], str]
 """What is wrong with a value, as the sentence goes on after its name; "" where nothing is."""
 
@@ -43,7 +46,9 @@ def _flag(value: object) -> str:
 
 
 def _number(value: object) -> str:
-    return "" if _is_whole(value) else f"must be a whole number, not {type(value).__name__}"
+    if not _is_whole(value):
+        return f"must be a whole number, not {type(value).__name__}"
+    return "" if _is_in_range(value) else "is out of range"
 
 
 def _not_negative(value: object) -> str:
@@ -52,12 +57,18 @@ def _not_negative(value: object) -> str:
 
 def _range(value: object) -> str:
     numbers = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
-    is_range = isinstance(value, list | tuple) and all(map(_is_whole, numbers))
-    return "" if is_range else "must be a list of whole numbers"
+    is_list = isinstance(value, list | tuple) and all(map(_is_whole, numbers))
+    if not is_list:
+        return "must be a list of whole numbers"
+    return "" if all(map(_is_in_range, numbers)) else "is out of range"
 
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_in_range(value: object) -> bool:
+    return isinstance(value, int) and abs(value) <= _LARGEST
 
 
 _TOOLS: Final[dict[str, dict[str, tuple[bool, _Check]]]] = {

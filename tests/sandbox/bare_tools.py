@@ -45,7 +45,7 @@ class PipedProcess(Process):
         assert self.popen.stdout is not None
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._received:
-            if not select.select([self.popen.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not select.select([self.popen.stdout], [], [], min(60.0, max(0.0, deadline - time.monotonic())))[0]:
                 raise TimeoutError
             piece = os.read(self.popen.stdout.fileno(), 1 << 16)
             if not piece:

@@ -82,7 +82,7 @@ def edit(places: Places, given: Dict[str, Any]) -> Answer:
     try:
         if len(text) + replaced * (len(new) - len(old)) > EDITED_BYTES:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-        target.write_bytes(text.replace(old, new, replaced).encode("utf-8"))
+        target.write_bytes(text.replace(old, new).encode("utf-8"))
     except OSError as error:
         raise file_error("edit", path, error) from error
     return {"text": "edited %s (%d replacement(s))" % (path, replaced)}
