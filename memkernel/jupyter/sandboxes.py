@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -186,12 +187,15 @@ class Sandboxes:
             self._say(box, f"could not be synced: {error}")
 
     def _tell(self, box: Sandbox, shown: SyncReport | None) -> None:
-        """A line for each sync that nobody has seen, also one that took longer than its cell waited for it."""
+        """A line for all syncs that nobody has seen: an agent's calls, or one that took longer than its cell waited."""
+        from memkernel.runtime.reports import joined
+
         history = box.history
-        for report in history[self._seen.get(box, 0) :]:
-            if report is not shown:
-                self._say(box, report_line(report), is_news=any(map(_changed, report.stores)))
+        unseen = [report for report in history[self._seen.get(box, 0) :] if report is not shown]
         self._seen[box] = len(history)
+        if unseen:
+            report = reduce(joined, unseen)
+            self._say(box, report_line(report), is_news=any(map(_changed, report.stores)))
 
     def _say(self, box: Sandbox, line: str, *, is_news: bool = False) -> None:
         if line and (is_news or self._told.get(box) != line):

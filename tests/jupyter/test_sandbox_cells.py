@@ -278,6 +278,23 @@ def test_what_the_sandbox_writes_between_two_cells_is_saved_by_the_next_one(
     assert notes(somebody_else).read("/late.md") == "late\n"
 
 
+def test_what_an_agents_calls_did_in_a_cell_is_told_in_one_line(
+    sandboxed: Kernel, somebody_else: mk.Connection, backend: str
+) -> None:
+    sandboxed.run("import memkernel as mk")
+    box = f"mk.Sandbox(mk.connect().store('Other', create=True), name='mine', backend='{backend}')"
+    sandboxed.run(f"bash, read, write = (mine := {box}).tools()[:3]")
+    calls = [
+        f"write.call({{'file_path': '/mnt/memory/other/{name}.md', 'content': '{text}'}})"
+        for name, text in [("a", "1"), ("b", "1"), ("a", "2")]
+    ]
+    reply = sandboxed.run("_ = " + ", ".join(calls))
+    assert reply.status == "ok", reply.traceback
+    assert reply.stdout == "sandbox mine: 2 changes saved in other (/a.md, /b.md)\n"
+    assert len(somebody_else.store("Other").log()) == 3
+    assert sandboxed.run("%sandbox stop mine").status == "ok"
+
+
 def test_a_sandbox_that_was_made_in_python_is_one_of_the_notebook_too(
     sandboxed: Kernel, somebody_else: mk.Connection, backend: str
 ) -> None:
