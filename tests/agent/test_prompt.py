@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memkernel.agent.prompt import memory_section
+from memkernel.agent.prompt import memory_section, system_prompt
 from memkernel.models import Attachment, AttachmentParams
 from memkernel.store import Database
 from tests.store.people import ANN
@@ -140,3 +140,11 @@ def test_what_people_write_in_their_languages_stays_readable() -> None:
     line = memory_section([attached(name="日本語 Café 🎉", description="Größe ≤ 3 µm")]).splitlines()[1]
     assert "日本語 Café 🎉" in line
     assert "Größe ≤ 3 µm" in line
+
+
+def test_the_section_follows_a_persons_own_prompt() -> None:
+    section = memory_section([HANDBOOK])
+    assert system_prompt("Be brief.", [HANDBOOK]) == f"Be brief.\n\n{section}"
+    assert system_prompt(None, [HANDBOOK]) == section
+    assert system_prompt("Be brief.", []) == "Be brief."
+    assert system_prompt(None, []) is None
