@@ -77,7 +77,7 @@ def bare_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Shel
 
 @dataclass
 class Reply:
-    """What a kernel answered to a cell."""
+    """What a kernel answered to a cell. `owners`: the cells that what it showed meanwhile belongs to."""
 
     status: str
     ename: str = ""
@@ -88,6 +88,7 @@ class Reply:
     outputs: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     displays: list[str] = field(default_factory=list[str], repr=False)
     updates: int = 0
+    owners: set[str] = field(default_factory=set[str], repr=False)
     deadline: float = field(default_factory=lambda: time.monotonic() + PATIENCE_S, repr=False)
 
     @property
@@ -99,6 +100,9 @@ class Reply:
     def html(self) -> str:
         """The HTML of all outputs."""
         return "\n".join(output.get("text/html", "") for output in self.outputs)
+
+
+_SHOWS = ("stream", "display_data", "execute_result", "update_display_data")
 
 
 class Kernel:
@@ -185,6 +189,8 @@ class Kernel:
             message = self._client.get_iopub_msg(timeout=0.2)
         except queue.Empty:
             return False
+        if message["msg_type"] in _SHOWS:
+            reply.owners.add(message["parent_header"].get("msg_id", ""))
         return message["parent_header"].get("msg_id") == message_id and _take(message, reply)
 
     def _answer(self, left: list[str]) -> None:
@@ -193,6 +199,10 @@ class Kernel:
         except queue.Empty:
             return
         self._client.input(left.pop(0))
+
+    def question(self) -> str:
+        """Wait for the question of a cell that runs, and leave it without an answer."""
+        return self._client.get_stdin_msg(timeout=PATIENCE_S)["content"]["prompt"]
 
     def subshell(self) -> str:
         """A new subshell, as JupyterLab has one for the messages of widgets."""

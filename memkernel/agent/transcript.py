@@ -103,9 +103,9 @@ def entries(events: Iterable[Event], made: Made = _NOTHING_MADE) -> list[Transcr
                 found.append(TranscriptEntry("notice", text))
                 turn_begins = len(found)
             case ApprovalAsked():
-                _put(found, event.tool_use_id, asked=WAITS)
+                _put(found, event.tool_use_id, asked=f"? {WAITS}")
             case ApprovalAnswered():
-                _put(found, event.tool_use_id, asked=approval_words(event))
+                _put(found, event.tool_use_id, asked=_marked(event))
             case Replied() | TurnEnded() | RunEnded():
                 turn_begins = len(found)
     return found
@@ -121,6 +121,10 @@ def approval_words(answer: ApprovalAnswered) -> str:
     if answer.decision == "approved":
         return "approved"
     return f"{_DENIED[answer.by]}{f': {answer.reason}' if answer.reason else ''}"
+
+
+def _marked(answer: ApprovalAnswered) -> str:
+    return f"{'✓' if answer.decision == 'approved' else '✗'} {approval_words(answer)}"
 
 
 def call_line(name: str, given: Mapping[str, Any]) -> str:
@@ -187,8 +191,8 @@ class TextTranscript:
                 self._line(f"→ {call_line(name, given)}")
             case ApprovalAsked():
                 self._line(f"  ? {WAITS}")
-            case ApprovalAnswered(decision=decision):
-                self._line(f"  {'✓' if decision == 'approved' else '✗'} {approval_words(event)}")
+            case ApprovalAnswered():
+                self._line(f"  {_marked(event)}")
             case ToolReturned():
                 self._lines(_preview(event))
             case Notice(text=text):

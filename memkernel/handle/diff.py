@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memkernel import present, render
 from memkernel.errors import InvalidInputError
-from memkernel.models import MemoryVersion
+from memkernel.models import Cause, MemoryVersion
 from memkernel.textdiff import TextDiff, diff
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ class Diff:
 
     `old` is None where there was nothing before. A deleted version has no text: all its lines are gone.
     `text_diff` is None where one of them is redacted: its text is not known any more. `store` is where they are
-    from, so that a view can step to other versions; None is a diff of two records alone.
+    from, so that a view can step to other versions; None is a diff of two records alone. `cause` is the tool call that
+    made `new`, where an agent did.
     """
 
     path: str
@@ -28,10 +29,16 @@ class Diff:
     new: MemoryVersion | None
     text_diff: TextDiff | None
     store: StoreReading | None = field(default=None, compare=False)
+    cause: Cause | None = field(default=None, compare=False)
 
     @classmethod
     def of(
-        cls, path: str, old: MemoryVersion | None, new: MemoryVersion | None, store: StoreReading | None = None
+        cls,
+        path: str,
+        old: MemoryVersion | None,
+        new: MemoryVersion | None,
+        store: StoreReading | None = None,
+        cause: Cause | None = None,
     ) -> Diff:
         """Compare two versions that came with their contents.
 
@@ -40,7 +47,7 @@ class Diff:
         """
         old_text, new_text = version_text(old), version_text(new)
         found = None if old_text is None or new_text is None else diff(old_text, new_text)
-        return cls(path, old, new, found, store)
+        return cls(path, old, new, found, store, cause)
 
     @property
     def added(self) -> int:
@@ -91,14 +98,16 @@ class Diff:
 
     @property
     def _notes(self) -> list[str]:
-        return remarks(self.old, self.new)
+        return remarks(self.old, self.new, self.cause)
 
 
-def remarks(old: MemoryVersion | None, new: MemoryVersion | None) -> list[str]:
-    """Why a text is missing, and a rename, which the texts do not show."""
+def remarks(old: MemoryVersion | None, new: MemoryVersion | None, cause: Cause | None = None) -> list[str]:
+    """Why a text is missing, and what the texts do not show: a rename, and the tool call that made the new one."""
     notes = [absence(version) for version in (old, new) if version]
     if old and new and old.path and new.path and old.path != new.path:
         notes.append(f"renamed: {old.path} → {new.path}")
+    if new and cause:
+        notes.append(f"@{new.ordinal} was made by {cause.run_id}, in its call {cause.tool_use_id}")
     return [note for note in notes if note]
 
 

@@ -13,6 +13,7 @@ from memkernel.handle.points import PointSpec, find_point
 from memkernel.handle.records import Records
 from memkernel.handle.snapshot import Snapshot
 from memkernel.handle.store_diff import StoreDiff
+from memkernel.handle.verified import Problems
 from memkernel.handle.versions import VersionSpec, find_version, version_before
 from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Page, SearchHit
 from memkernel.render import html_of, text_of
@@ -181,6 +182,14 @@ class StoreReading:
                 raise self._missing(path) from None
             raise
 
+    def verify(self) -> Problems:
+        """Whether the store is as memkernel writes it: its numbers, the hashes of its texts, its memories.
+
+        Returns:
+            What is wrong, change by change, at most 1,000 of them; empty where the store is whole.
+        """
+        return Problems(self.connection.database.verify(self.id))
+
     def diff(self, path: str, old: VersionSpec | None = None, new: VersionSpec | None = None) -> Diff:
         """What changed between two versions of a memory; by default between the last two.
 
@@ -190,9 +199,9 @@ class StoreReading:
             new: another version.
         """
         newer = self.version(path, "head" if new is None else new)
-        if old is not None:
-            return Diff.of(path, self.version(path, old), newer, self)
-        return Diff.of(path, version_before(self.connection.database, newer), newer, self)
+        database = self.connection.database
+        older = version_before(database, newer) if old is None else self.version(path, old)
+        return Diff.of(path, older, newer, self, self._versions.cause(self.id, newer.id))
 
     # -- the whole store, then and now -------------------------------------------------------------
 

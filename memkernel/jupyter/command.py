@@ -22,7 +22,8 @@ class Command:
     """A command. `run` gets the notebook, the parsed line and the cell's body, and returns what is to be shown.
 
     `body` says whether the command stands in a line (`never`), in a cell (`always`), or in either; `offline`, that
-    it needs no database. A command without a name is what the cell magic alone means, as `%%agent`.
+    it needs no database. A command without a name is what the cell magic alone means, as `%%agent`; in a line it stands
+    with its options, as `%agent --replay demo`.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Command:
     @property
     def magic(self) -> str:
         """How it is called in front of its arguments."""
-        return f"{'%%' if self.body == 'always' else '%'}{self.of} {self.name}".rstrip()
+        return f"{'%%' if self.body == 'always' or not self.name else '%'}{self.of} {self.name}".rstrip()
 
     @cached_property
     def parser(self) -> Parser:
@@ -80,9 +81,13 @@ class Magic:
             UsageError: there is no such command; names that look like it are told.
         """
         name, _, rest = line.strip().partition(" ")
-        if is_cell and self.cell is not None and name not in self.commands:
+        if self.cell is not None and name not in self.commands and (is_cell or self._is_cell_in_a_line(name)):
             return self.cell, line
         return (self.find(self.bare), line) if name.startswith("-") else (self.find(name or self.bare), rest)
+
+    def _is_cell_in_a_line(self, name: str) -> bool:
+        """IPython takes no cell without a body: where the options say all, they stand in a line."""
+        return self.cell is not None and self.cell.body == "either" and name.startswith("-")
 
     def find(self, name: str) -> Command:
         """The command of this name.

@@ -123,6 +123,8 @@ class Completer:
         finished, typed = words.unfinished(rest)
         if mark == "%%" and magic.cell is not None and finished[:1] != ["help"]:
             return self._complete_argument(magic.cell.parser, finished, typed)
+        if magic.cell is not None and magic.cell.body == "either" and (finished[:1] or [typed])[0].startswith("-"):
+            return self._complete_argument(magic.cell.parser, finished, typed)
         if finished in ([], ["help"]):
             names = list(magic.commands) if finished else _command_names(magic, mark)
             return typed, [name for name in names if name.startswith(typed)]

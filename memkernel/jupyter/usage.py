@@ -23,6 +23,7 @@ Going on A conversation goes on from cell to cell, one for each store and sandbo
 Limits   What a run may take: --max-turns, --max-total-tokens, --max-cost, --max-time. At one of them it ends in order.
 Approval --approve ask asks before each call, --approve-tool bash=ask before those of one tool.
 Offline  --replay demo answers from a recording, --model scripted by rules; both say so, and their calls are real.
+No text  Where the options say all, it is a line and no cell: `%agent --replay demo`, `%agent --resume`.
 """,
     "sandbox": """\
 STORE    a store's id, name or slug; it is the folder /mnt/memory/SLUG in the sandbox. Without --store and --ro it is

@@ -7,7 +7,7 @@ from typing import Final
 
 from memkernel.render.lists import columns_and_rows, records_text
 from memkernel.render.marks import html_cut, html_line, visible_cut
-from memkernel.render.style import TEXT_LINES, first_lines, fitting, framed
+from memkernel.render.style import TEXT_LINES, fitting, framed, line_ends
 from memkernel.render.tables import table_body
 
 HEAD_CHARACTERS: Final = 400
@@ -15,9 +15,9 @@ LINE_CHARACTERS: Final = 200
 
 
 def request_text(head: str, parts: Sequence[object], body: str) -> str:
-    """At most 60 lines: a line about it, its parts as a table, and the beginning of its body."""
+    """At most 60 lines: a line about it, its parts as a table, and the two ends of its body."""
     above = [head, *(records_text(parts).split("\n") if parts else [])]
-    lines = first_lines(body.split("\n"), max(TEXT_LINES - len(above), 8))
+    lines = line_ends(body.split("\n"), max(TEXT_LINES - len(above), 8))
     return "\n".join(visible_cut(line, LINE_CHARACTERS) for line in [*above, *lines])
 
 

@@ -97,7 +97,7 @@ def _tool_lines(entry: TranscriptEntry) -> list[str]:
     left_out = len(lines) - RESULT_LINES
     more = [f"  {mark} … {counted(left_out, 'more line')}"] if left_out > 0 else []
     made = [f"  {line}" for line in entry.made]
-    asked = [f"  ? {entry.asked}"] if entry.asked else []
+    asked = [f"  {entry.asked}"] if entry.asked else []
     return [f"→ {entry.text}", *asked, *(f"  {mark} {line}" for line in lines[:RESULT_LINES]), *more, *made]
 
 

@@ -236,9 +236,9 @@ def asked(answer: ApprovalAnswered | None = None) -> list[Event]:
     ],
 )
 def test_how_it_stands_with_an_approval_is_said_below_its_call(answer: ApprovalAnswered | None, words: str) -> None:
-    assert f"→ bash rm -r /\n  ? {words}" in transcript.as_text(asked(answer))
-    assert "<b>now" not in transcript.as_html(asked(answer))
     sign = "?" if answer is None else "✓" if answer.decision == "approved" else "✗"
+    assert f"→ bash rm -r /\n  {sign} {words}" in transcript.as_text(asked(answer))
+    assert "<b>now" not in transcript.as_html(asked(answer))
     assert printed(*asked(answer))[-1] == f"  {sign} {words}"
 
 

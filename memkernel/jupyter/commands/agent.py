@@ -131,7 +131,8 @@ _EXAMPLES: Final[Any] = (
     "%%agent",
     "%%agent -s team-notes --new -o run",
     "%%agent --sandbox main --max-turns 20 --max-cost 0.50 --approve-tool bash=ask",
-    "%%agent --replay demo --speed 5",
+    "%agent --replay demo --speed 5",
+    "%agent --resume",
     "%%agent --bg",
 )
 
@@ -141,6 +142,6 @@ AGENT: Final = Command(
     agent_options.declare,
     agent,
     _EXAMPLES,
-    body="always",
+    body="either",
     of="agent",
 )
