@@ -12,6 +12,7 @@ import pytest
 
 from memkernel.agent import conversation
 from memkernel.agent.events import Event, ToolReturned
+from memkernel.agent.limits import RunLimits
 from memkernel.agent.run import Run
 from memkernel.agent.script import Failure, Reply
 from memkernel.agent.scripted import Responder, ScriptedModel
@@ -32,6 +33,7 @@ class Play(Protocol):
         *,
         prompt: str = "Go",
         run: Run | None = None,
+        limits: RunLimits | None = None,
         client: dict[str, Any] | None = None,
         **request: Any,
     ) -> Played: ...
@@ -95,13 +97,14 @@ def play(scripted: Scripted) -> Play:
         *,
         prompt: str = "Go",
         run: Run | None = None,
+        limits: RunLimits | None = None,
         client: dict[str, Any] | None = None,
         **request: Any,
     ) -> Played:
         from memkernel.agent import loop  # the SDK alone costs a second, which other tests need not spend
 
         model = scripted(*replies)
-        run = run or Run(prompt, model="claude-sonnet-5-5")
+        run = run or Run(prompt, model="claude-sonnet-5-5", limits=limits)
         error = None
         try:
             loop.play(run, loop.Request(model.client(**(client or {})), run.model, tools, **request))

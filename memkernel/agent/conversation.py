@@ -113,6 +113,35 @@ def rebuilt(
     return messages + _exchange(content, results, why)
 
 
+def begun(before: Sequence[Message], prompt: str) -> list[Message]:
+    """What a run starts with; without a prompt the model is asked to go on with what is there."""
+    return asked(before, prompt) if prompt else list(before)
+
+
+def to_go_on(
+    before: list[Message], start: Sequence[Message], messages: list[Message], status: RunStatus
+) -> list[Message]:
+    """What a next prompt should follow: the run's messages, or what was before where the model refused or said nothing.
+
+    To send a refused prompt again, joined to the next one, would have that refused as well.
+
+    Args:
+        before: the conversation before the run's prompt.
+        start: the same with the prompt.
+        messages: the conversation after the run.
+        status: how it ended.
+    """
+    has_spoken = any(message["role"] == "assistant" for message in messages[len(start) :])
+    return messages if has_spoken and status != "refused" else before
+
+
+def is_due(messages: Sequence[Message], events: Iterable[Event]) -> bool:
+    """Whether it is the model's turn after a run: to answer, or to go on with a turn that it paused."""
+    reasons = [event.stop_reason for event in events if isinstance(event, TurnEnded)]
+    is_paused = bool(reasons) and reasons[-1] in PAUSED
+    return bool(messages) and (messages[-1]["role"] == "user" or is_paused)
+
+
 def _ended(status: RunStatus) -> Callable[[Block], str]:
     return lambda _: unanswered.not_run(status)
 

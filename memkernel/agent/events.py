@@ -157,3 +157,14 @@ Event: TypeAlias = (
     | RunEnded
 )
 Sink: TypeAlias = Callable[[Event], None]
+
+
+def joined_with(before: Event | None, event: Event) -> Event | None:
+    """One event in place of two neighbouring deltas of one kind; None where they are none."""
+    match before, event:
+        case (TextDelta(text=said), TextDelta(text=more)):
+            return TextDelta(said + more)
+        case (ThinkingDelta(text=said), ThinkingDelta(text=more)):
+            return ThinkingDelta(said + more)
+        case _:
+            return None

@@ -13,11 +13,11 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 _T = TypeVar("_T")
 _END: Final = object()
@@ -25,23 +25,52 @@ _END: Final = object()
 _log = logging.getLogger(__name__)
 
 
+StopReason = Literal["stopped", "max_time"]
+"""Who asked: a person, or the run's clock. How the run ends then."""
+
+
 class Stopping:
-    """The stop of one run. Its run's thread opens it, waits by it, and closes it; any thread may ask."""
+    """The stop of one run. Its run's thread opens it, waits by it, and closes it; any thread may ask.
+
+    Attributes:
+        reason: what an interrupt of the run means.
+    """
 
     def __init__(self) -> None:
+        self.reason: StopReason = "stopped"
         self._lock = threading.Lock()
+        self._ends: Callable[[], object] | None = None
         self._is_asked = False
         self._is_closed = False
         self._way: _Way | None = None
 
-    def ask(self) -> None:
+    def ask(self, reason: StopReason = "stopped") -> None:
         """Stop the run soon; where it has ended nothing happens."""
         with self._lock:
-            asked, self._is_asked = self._is_asked, True
-            way = self._way
+            if self._is_asked or self._is_closed:
+                return
+            self._is_asked, self.reason, way = True, reason, self._way
             # In its own thread (a tool, a subscriber) the run sees it by itself before it waits again.
-            if not (asked or self._is_closed) and way is not None and way.thread != threading.get_ident():
-                way.wake()
+            if way is None or way.thread == threading.get_ident():
+                return
+            way.wake()
+            ends = None if isinstance(way, _Signalled) else self._ends
+        if ends is not None:
+            ends()
+
+    @contextmanager
+    def ending(self, ends: Callable[[], object] | None) -> Generator[None]:
+        """What the block does ends early by a call of `ends`, where no signal gets to it.
+
+        Raises:
+            KeyboardInterrupt: a stop was asked for before.
+        """
+        self._ends = ends
+        try:
+            self.check()
+            yield
+        finally:
+            self._ends = None
 
     def open(self) -> None:
         """From now on a stop interrupts this thread.

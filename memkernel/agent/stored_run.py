@@ -6,9 +6,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from memkernel.agent import transcript
 from memkernel.agent.event_rows import event_of
 from memkernel.agent.events import Event, RunEnded
-from memkernel.agent.run import Changes, Run
+from memkernel.agent.run import Changes, Held, Run
 from memkernel.errors import InvalidInputError
 from memkernel.models import RunEvent, RunRecord
 
@@ -17,10 +18,10 @@ MOST_PAUSE_S: Final = 3.0
 
 
 class StoredRun(Run):
-    """A run of before, with the face of one that goes on: whatever shows a `Run` shows it.
+    """A run of before, with the face of one that goes on: whatever shows a `Run` shows it, under a badge.
 
     Attributes:
-        record: the run as it was kept.
+        badge: that it is one of before, and who answered.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class StoredRun(Run):
         rows: Sequence[RunEvent],
         *,
         changes: Changes | None = None,
-        store: object | None = None,
+        stores: Sequence[Held] = (),
     ) -> None:
         """Nothing is shown yet.
 
@@ -37,13 +38,27 @@ class StoredRun(Run):
             record: the run.
             rows: what happened in it, in order.
             changes: the versions that it made, by the run's and the call's id.
-            store: whose versions these are.
+            stores: those that are still there of the stores that it worked with.
         """
-        super().__init__(record.prompt, model=record.model, kind=record.kind, changes=changes, store=store)
+        super().__init__(
+            record.prompt,
+            model=record.model,
+            kind=record.kind,
+            session_id=record.session_id,
+            previous_run_id=record.previous_run_id,
+            changes=changes,
+            stores=stores,
+        )
         self.id = record.id
-        self.record = record
+        self.cost_usd = record.cost_usd
+        self.badge = " · ".join(filter(None, [transcript.SHOWN_AGAIN, transcript.BADGES[record.kind]]))
+        self._kept = record
         self._rows = rows
         self._hurries = threading.Event()
+
+    def record(self) -> RunRecord:
+        """The run as it was kept."""
+        return self._kept
 
     def stop(self) -> None:
         """Show the rest at once."""
@@ -65,9 +80,9 @@ class StoredRun(Run):
                 self._pause(pause_s)
                 self.publish(event)
         finally:
-            self.turns, self.usage = self.record.turns, self.record.usage
-            self.stop_reason = self.record.stop_reason
-            self.end(self.record.status)
+            self.turns, self.usage = self._kept.turns, self._kept.usage
+            self.stop_reason = self._kept.stop_reason
+            self.end(self._kept.status)
         return self
 
     def _pause(self, pause_s: float) -> None:
@@ -85,3 +100,10 @@ class StoredRun(Run):
             passed_s = (row.at - before).total_seconds() if before and speed else 0.0
             before = row.at
             yield event, min(max(passed_s, 0.0), MOST_PAUSE_S) / (speed or 1)
+
+    def __str__(self) -> str:
+        return transcript.as_text(self.events, cost_usd=self.cost_usd, badge=self.badge)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        shown = transcript.as_html(self.events, cost_usd=self.cost_usd, badge=self.badge)
+        return {"text/plain": str(self), "text/html": shown}

@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from anthropic.lib.tools import BetaBuiltinFunctionTool, BetaFunctionTool, BetaFunctionToolResultType, ToolError
 
-from memkernel.agent import conversation, results
+from memkernel.agent import conversation, results, unanswered
 from memkernel.agent.conversation import Block
-from memkernel.agent.events import Replied, TextDelta, ThinkingDelta, ToolCalled, ToolReturned, TurnStarted
+from memkernel.agent.events import (
+    ApprovalAsked,
+    Replied,
+    Status,
+    TextDelta,
+    ThinkingDelta,
+    ToolCalled,
+    ToolReturned,
+    TurnStarted,
+)
 from memkernel.models import Cause
 
 if TYPE_CHECKING:
@@ -66,7 +75,8 @@ class Turn:
         self._complete = False
         self._is_told = False
         self._answered: set[str] = set()
-        self._running: tuple[Block, float] | None = None  # the call and when it began
+        self._announced: Block | None = None  # the call that was reached, until it is answered
+        self._begun_s: float | None = None
 
     # -- the reply ---------------------------------------------------------------------------------
 
@@ -134,25 +144,36 @@ class Turn:
         """
         self._run.stopping.check()
         block = self._next_call(tool.name)
-        self._begin(block)
-        self._running = block, time.perf_counter()
         try:
-            content = results.checked(_traced(tool, Cause(self._run.id, block["id"]), given))
+            refusal = self._announce(block)
         except Exception as error:
-            if not isinstance(error, ToolError):
-                _log.warning("the tool %s failed", tool.name, exc_info=True)
-            told = results.failure(error)
-            self._return(told, is_error=True)
-            raise ToolError(told) from error
+            raise UnderneathError(error) from error
+        if refusal is not None:
+            raise self._failed(refusal)
+        with self._run.stopping.ending(getattr(tool, "interrupt", None)):
+            try:
+                content = results.checked(self._run_tool(tool, block, given))
+            except Exception as error:
+                if not isinstance(error, ToolError):
+                    _log.warning("the tool %s failed", tool.name, exc_info=True)
+                raise self._failed(results.failure(error)) from error
         self._return(content)
         return results.to_send(content)
 
-    def _begin(self, block: Block) -> None:
-        try:
-            self._run.publish(ToolCalled(block["id"], block["name"], block["input"]))
-        except Exception as error:
-            raise UnderneathError(error) from error
-        self._run.stopping.check()  # it may have been asked for from elsewhere
+    def _announce(self, block: Block) -> str | None:
+        """Say that a call is about to run: None, or the sentence that it gets where it may not."""
+        self._announced, self._begun_s = block, None
+        self._run.publish(ToolCalled(block["id"], block["name"], block["input"]))
+        asked = ApprovalAsked(block["id"], block["name"], block["input"])
+        return self._run.approvals.decide(asked, self._run.publish, self._run.stopping)
+
+    def _run_tool(self, tool: RunnableTool, block: Block, given: object) -> object:
+        self._begun_s = time.perf_counter()
+        return _traced(tool, Cause(self._run.id, block["id"]), given)
+
+    def _failed(self, told: str) -> ToolError:
+        self._return(told, is_error=True)
+        return ToolError(told)
 
     def _next_call(self, name: str) -> Block:
         # The runner does not say which call it is at; but it takes them in order.
@@ -160,11 +181,12 @@ class Turn:
         return next(call for call in calls if call["id"] not in self._answered)
 
     def _return(self, content: results.Content, *, is_error: bool = False) -> None:
-        if self._running is None:
+        block, self._announced = self._announced, None
+        if block is None:
             return
-        (block, started), self._running = self._running, None
+        duration_s = 0.0 if self._begun_s is None else time.perf_counter() - self._begun_s
         result: Block = {"type": "tool_result", "tool_use_id": block["id"], "content": content}
-        self._tell(block, result | ({"is_error": True} if is_error else {}), time.perf_counter() - started)
+        self._tell(block, result | ({"is_error": True} if is_error else {}), duration_s)
 
     def _tell(self, call: Block, result: Block, duration_s: float) -> None:
         self._answered.add(call["id"])
@@ -182,16 +204,17 @@ class Turn:
 
     # -- what it leaves ----------------------------------------------------------------------------
 
-    def stop(self, why: Callable[[Block], str]) -> None:
-        """Close the turn where it is: what was said is told, and `why` answers the call that runs."""
-        self.reply()
-        if self._running is not None:
-            self._return(why(self._running[0]), is_error=True)
+    def stop(self, status: Status, why: Callable[[Block], str]) -> None:
+        """Close the turn where it is: what was said is told, and so is what became of the call that was reached.
 
-    def is_rewritten(self) -> bool:
-        """Whether the reply cannot be sent back as it came."""
-        content = self._content()
-        return conversation.reply(content, paused=True) != {"role": "assistant", "content": content}
+        Args:
+            status: how the run ends.
+            why: answers a call that had begun.
+        """
+        self.reply()
+        if self._announced is not None:
+            begun = self._begun_s is not None
+            self._return(why(self._announced) if begun else unanswered.not_run(status), is_error=True)
 
     def _content(self) -> list[Block]:
         if self._stream is None:

@@ -25,6 +25,7 @@ from memkernel.agent.events import (
     TurnStarted,
     Usage,
 )
+from memkernel.agent.limits import RunLimits
 from memkernel.agent.run import Run
 from memkernel.agent.script import Thinking, ToolUse, reply
 from memkernel.errors import DatabaseUnavailableError, ModelRequestError
@@ -322,13 +323,13 @@ def test_fault_51_pause_turn_goes_on_with_the_assistants_message_sent_back(play:
 
 def test_paused_turns_count_against_max_turns(play: Play) -> None:
     """fault 51"""
-    played = play([reply("Still at it.", stop_reason="pause_turn")] * 5, max_turns=3)
+    played = play([reply("Still at it.", stop_reason="pause_turn")] * 5, limits=RunLimits(max_turns=3))
     assert (played.run.status, len(played.model.requests)) == ("max_turns", 3)
 
 
 def test_a_paused_server_call_that_was_never_resumed_is_left_out_of_the_next_prompt(play: Play) -> None:
     search: dict[str, Any] = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-    played = play([reply("Searching.", search, stop_reason="pause_turn")], max_turns=1)
+    played = play([reply("Searching.", search, stop_reason="pause_turn")], limits=RunLimits(max_turns=1))
     assert [notice.text[:32] for notice in played.events(Notice) if isinstance(notice, Notice)] == [
         "Stopped after 1 turn (max_turns)"
     ]
@@ -383,7 +384,7 @@ def test_a_full_context_window_is_told(play: Play) -> None:
 
 
 def test_max_turns_ends_the_run_after_the_tools_of_its_last_turn(play: Play, recorder: Recorder) -> None:
-    played = play([reply(ToolUse("note", {"text": "a"}))] * 5, [recorder.tool()], max_turns=2)
+    played = play([reply(ToolUse("note", {"text": "a"}))] * 5, [recorder.tool()], limits=RunLimits(max_turns=2))
     assert (played.run.status, played.run.turns, len(played.model.requests)) == ("max_turns", 2, 2)
     assert recorder.calls == ["a", "a"]
     (notice,) = played.events(Notice)
