@@ -59,3 +59,5 @@ from memkernel.models.timeline import Point as Point
 from memkernel.models.timeline import StoreAsOf as StoreAsOf
 from memkernel.models.timeline import StoreChange as StoreChange
 from memkernel.models.tools import ToolAnswer as ToolAnswer
+from memkernel.models.verified import StoreProblem as StoreProblem
+from memkernel.models.verified import Verified as Verified

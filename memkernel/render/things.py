@@ -10,7 +10,16 @@ from functools import singledispatch
 from typing import Any, Final
 
 from memkernel import paths
-from memkernel.models import GrepMatch, Memory, MemoryPrefix, MemoryStore, MemoryVersion, Page
+from memkernel.models import (
+    GrepMatch,
+    Memory,
+    MemoryPrefix,
+    MemoryStore,
+    MemoryVersion,
+    Page,
+    StoreProblem,
+    Verified,
+)
 from memkernel.render.cells import code, moment, moment_text, size_text
 from memkernel.render.contents import headed_html, headed_text
 from memkernel.render.diffs import diff_html, diff_text
@@ -96,6 +105,32 @@ def _store_facts(store: MemoryStore) -> Iterator[tuple[str, object]]:
     if store.metadata:
         yield "metadata", ", ".join(f"{key}={value}" for key, value in store.metadata.items())
     yield "id", code(store.id)
+
+
+@text_of.register
+def _(thing: Verified) -> str:
+    return headed_text(_verdict(thing), "\n".join(map(_problem_line, thing.problems)) or None)
+
+
+@html_of.register
+def _(thing: Verified) -> str:
+    return headed_html(
+        html_line(_verdict(thing), HEAD_CHARACTERS), "\n".join(map(_problem_line, thing.problems)) or None
+    )
+
+
+def _verdict(checked: Verified) -> str:
+    counts = f"changes {checked.changes:,}, versions left {checked.versions:,}, memories {checked.memories:,}"
+    if checked.problems:
+        count = len(checked.problems)
+        return one_line(f"{checked.name}: {count:,} {'thing is' if count == 1 else 'things are'} wrong ({counts})")
+    return one_line(f"{checked.name} is whole: every number, text and memory is as it was written ({counts})")
+
+
+def _problem_line(problem: StoreProblem) -> str:
+    """`change 7, /a.md: its text has 6 bytes, and should have 2`."""
+    about = ", ".join(filter(None, (f"change {problem.seq:,}" if problem.seq else "", problem.path)))
+    return one_line(f"{about}: {problem.problem}" if about else problem.problem)
 
 
 # -- memories and their versions -------------------------------------------------------------------

@@ -9,8 +9,8 @@ from typing import Self
 import psycopg
 
 from memkernel.errors import WorkspaceRoleError
-from memkernel.models import DEFAULT_WORKSPACE, Limits, ServerStatus
-from memkernel.store import checks, queries, rows, workspaces
+from memkernel.models import DEFAULT_WORKSPACE, Limits, ServerStatus, Verified
+from memkernel.store import checks, queries, rows, verifying, workspaces
 from memkernel.store.api_keys import ApiKeys
 from memkernel.store.connections import Pool, StoreConnection
 from memkernel.store.contact import Contact, Settled, Unsettled
@@ -166,6 +166,17 @@ class Database:
         """
         workspace_id = self._contact.workspace_id
         return self._contact.read(lambda connection: _status(connection, workspace_id))
+
+    def verify(self, memory_store_id: str) -> Verified:
+        """Whether a store is as memkernel writes it: its numbers, the hashes of its texts, its memories.
+
+        The numbers of its changes have no gap above what was pruned; each text has the hash that it was written with;
+        each memory shows its newest version. It reads every text of the store, and changes nothing.
+
+        Raises:
+            StoreNotFoundError: there is no such store.
+        """
+        return verifying.verify(self._contact, memory_store_id)
 
     def unsettled(self) -> list[Unsettled]:
         """The changes that were sent, and of which a lost server never said whether they were saved."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import psycopg
 import pytest
 from IPython.core.error import UsageError
 
@@ -439,6 +440,43 @@ def test_redact_names_the_runs_that_may_still_hold_the_text(
         f"What was kept of 4 runs of agents may still hold this text: {', '.join(newest)} and 1 more. "
         "`%agent rm RUN` forgets a run.\n"
     ) in capsys.readouterr().out
+
+
+# -- verify ----------------------------------------------------------------------------------------
+
+
+def test_verify_says_in_a_sentence_that_a_store_is_whole(shell: Shell) -> None:
+    shell.run("%%memory put /a.md\nA\n")
+    counts = "(changes 1, versions left 1, memories 1)"
+    whole = "is whole: every number, text and memory is as it was written"
+    assert repr(shell.run("%memory verify")) == f"Team notes {whole} {counts}"
+    assert shell.run("%memory verify") == []
+    shell.run("%memory create Handbook")
+    assert repr(shell.run("%memory verify handbook")) == f"Handbook {whole} (changes 0, versions left 0, memories 0)"
+    with pytest.raises(errors.StoreNotFoundError):
+        shell.run("%memory verify nothing")
+
+
+def test_verify_has_a_line_for_each_thing_that_is_wrong(shell: Shell, notes: mk.Store, dsn: str) -> None:
+    shell.run("%%memory put /a.md\nA\n")
+    shell.run("%%memory put /b.md\nB\n")
+    with psycopg.connect(dsn) as admin:
+        admin.execute("SET session_replication_role = replica")
+        admin.execute("UPDATE memkernel.memory_versions SET content = 'forged' WHERE path = '/a.md'")
+        admin.execute("DELETE FROM memkernel.memories WHERE path = '/b.md'")
+    found = shell.run("%memory verify")
+    assert repr(found).splitlines() == [
+        "Team notes: 4 things are wrong (changes 2, versions left 2, memories 1)",
+        "",
+        "the store says that it has 2 memories, and has 1",
+        "change 1, /a.md: its text is not what was written: the sha256 is ccdd35168ab4…, and should be 06f961b802bc…",
+        "change 1, /a.md: its text has 6 bytes, and should have 2",
+        "change 2, /b.md: its memory is missing, though this newest version of it is no deletion",
+    ]
+    assert "change 2, /b.md: its memory is missing" in found._repr_html_()
+    frame = shell.run("%memory verify --df")
+    assert frame["seq"].isna().tolist() == [True, False, False, False]
+    assert list(frame.columns) == ["seq", "path", "problem"]
 
 
 # -- sql, config, help -----------------------------------------------------------------------------

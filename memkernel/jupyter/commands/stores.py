@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from memkernel.handle.records import Records
 from memkernel.handle.store import Store
+from memkernel.handle.verified import Problems
 from memkernel.jupyter.arguments import Parser, asks, gives_result, takes_limit
 from memkernel.jupyter.command import Command
 from memkernel.jupyter.confirm import confirm
@@ -73,6 +74,17 @@ def use(notebook: Notebook, args: Namespace, body: str | None) -> Store:
     return notebook.store() if args.store is None else notebook.use(args.store, create=args.create)
 
 
+def _declare_verify(parser: Parser) -> None:
+    parser.add_argument("store", metavar="STORE", nargs="?", help="an id, a name or a slug; default: the one in use")
+    gives_result(parser, rows=True)
+
+
+def verify(notebook: Notebook, args: Namespace, body: str | None) -> Problems:
+    """What is wrong with a store, a line each; a sentence where nothing is."""
+    store = notebook.store() if args.store is None else notebook.connection.store(args.store)
+    return store.verify()
+
+
 def _declare_ending(parser: Parser) -> None:
     parser.add_argument("store", metavar="STORE", help="an id, a name or a slug")
     asks(parser)
@@ -135,6 +147,13 @@ COMMANDS: Final = (
         _declare_use,
         use,
         ("%memory use team-notes", '%memory use "Team notes" --create'),
+    ),
+    Command(
+        "verify",
+        "Check a store: the numbers of its changes, the hashes of its texts, its memories.",
+        _declare_verify,
+        verify,
+        ("%memory verify", "%memory verify team-notes"),
     ),
     Command(
         "archive", "Make a store read-only, for ever.", _declare_ending, archive, ("%memory archive team-notes -y",)

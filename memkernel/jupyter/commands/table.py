@@ -81,10 +81,12 @@ MEMORY: Final = Magic(
     ),
     bare="browse",
     other_words={
+        "check": "verify",
         "cp": "put",
         "delete": "rm",
         "edit": "replace",
         "find": "grep",
+        "fsck": "verify",
         "history": "log",
         "init": "connect",
         "list": "ls",
