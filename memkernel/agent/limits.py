@@ -1,9 +1,10 @@
 """How far a run may go: turns, tokens, cost, time. Pure but for its clock.
 
-Turns are counted exactly, and time is looked at by a clock that stops whatever waits. Tokens and cost are known for
-certain only once a reply is there. So each request is cut to what is left for its reply, and is not sent where what it
-takes at least leaves nothing. A limit can still be passed, by what one request's new words (the prompt, results of
-tools) take beyond an eighth of their characters; a reply that broke off is not counted, though it may be charged.
+Turns are counted exactly. Time is looked at by a clock that stops whatever waits; a tool that runs in another thread
+than the main one is let finish. Tokens and cost are known for certain only once a reply is there: so each request is
+cut to what is left for its reply, and is not sent where what it takes at least leaves nothing. These two can still be
+passed, by what one request's new words (the prompt, results of tools) take beyond an eighth of their characters, and by
+a compaction. A reply that broke off is not counted, though it may be charged.
 """
 
 from __future__ import annotations

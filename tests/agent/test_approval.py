@@ -185,6 +185,28 @@ def test_the_first_answer_counts_and_a_second_one_is_told_so() -> None:
     assert Decided(approvals, on_event=_first(answer_twice)).here().outcome is not None
 
 
+def test_of_many_answers_at_once_one_counts() -> None:
+    approvals, at_once, refused = Approvals(ASK), threading.Barrier(8), list[InvalidInputError]()
+
+    def answer(n: int) -> None:
+        at_once.wait(PATIENCE_S)
+        try:
+            approvals.approve("toolu_1") if n % 2 else approvals.deny("toolu_1", str(n))
+        except InvalidInputError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=answer, args=(n,)) for n in range(8)]
+    decided = Decided(approvals).apart()
+    assert decided.is_asked.wait(PATIENCE_S)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert len(refused) == 7
+    (answered,) = [event for event in decided.wait().events if isinstance(event, ApprovalAnswered)]
+    assert (decided.outcome is None) == (answered.decision == "approved")
+
+
 def test_an_answer_to_no_question_names_those_that_wait() -> None:
     approvals = Approvals(ASK)
 
