@@ -11,7 +11,7 @@ import email.utils
 import random
 import time
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final, cast
 
 import anthropic
 
@@ -22,12 +22,18 @@ _FIRST_S, _LONGEST_S = 0.5, 8.0
 _LONGEST_WISH_S = 4_294_967.0  # the SDK's: a platform's sleep may not take more
 _RETRIED = (408, 409, 429)
 # A stream that has begun has said 200; the error's type tells then.
-_TRANSIENT_TYPES = ("overloaded_error", "api_error", "rate_limit_error", "timeout_error")
+_TRANSIENT_TYPES = (
+    *("overloaded_error", "api_error", "rate_limit_error", "timeout_error"),
+    # The words of Amazon Bedrock.
+    *("internalServerException", "modelStreamErrorException", "modelTimeoutException"),
+    *("serviceUnavailableException", "throttlingException"),
+)
 _HINTS = {
     400: "The API says what it refused; another request may pass.",
-    401: "Check ANTHROPIC_API_KEY.",
+    401: "Check ANTHROPIC_API_KEY, or what the client that was given identifies itself with.",
     403: "This key may not use the model.",
-    404: "Check the model's name.",
+    404: "Check the model's name, and the client's base_url if it has one.",
+    413: "The conversation is too long: begin a new one with reset(), or let old results be cleared.",
 }
 _RECORDED = 'Replay it as it was recorded: the same prompt and tools, and the memory of then. Or take model="scripted".'
 _LATER = "Run the agent again: it goes on where it stopped."
@@ -80,12 +86,22 @@ def sentence(error: Exception) -> str:
     if isinstance(error, anthropic.APIStatusError):
         kind = f" ({error.type})" if error.type else ""
         what = f"the API answered {error.status_code}" if error.status_code >= 400 else "the API broke off its reply"
-        return f"{what}{kind}: {error.api_message or 'no reason given'}".rstrip(".")
+        return f"{what}{kind}: {_reason(error)}".rstrip(".")
     if isinstance(error, anthropic.APIConnectionError):
         return f"the API cannot be reached: {error.__cause__ or error}".rstrip(".")
     if isinstance(error, anthropic.AnthropicError):
         return f"the request could not be sent: {error}".rstrip(".")
     return f"the reply broke off while it streamed: {error}".rstrip(".")
+
+
+def _reason(error: anthropic.APIStatusError) -> str:
+    """The API's words; those of another platform, or of a proxy in between, where it is them who answered."""
+    if error.api_message:
+        return error.api_message
+    body: Any = error.body
+    if isinstance(body, dict):
+        return str(cast("dict[str, object]", body).get("message") or "no reason given")
+    return error.response.reason_phrase if error.status_code >= 400 else "no reason given"
 
 
 def final(error: Exception) -> AgentError:

@@ -89,9 +89,13 @@ def test_failures_are_counted_a_turn(play: Play) -> None:
     ("status", "error_type", "hint"),
     [
         (400, "invalid_request_error", "The API says what it refused; another request may pass."),
-        (401, "authentication_error", "Check ANTHROPIC_API_KEY."),
+        (
+            401,
+            "authentication_error",
+            "Check ANTHROPIC_API_KEY, or what the client that was given identifies itself with.",
+        ),
         (403, "permission_error", "This key may not use the model."),
-        (404, "not_found_error", "Check the model's name."),
+        (404, "not_found_error", "Check the model's name, and the client's base_url if it has one."),
     ],
 )
 def test_what_will_not_pass_is_raised_at_once(play: Play, status: int, error_type: str, hint: str) -> None:
