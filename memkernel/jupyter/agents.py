@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from memkernel.errors import AgentError
+from memkernel.handle.runs import running
 
 if TYPE_CHECKING:
     from memkernel.agent.run import Run
@@ -15,33 +16,44 @@ if TYPE_CHECKING:
     from memkernel.handle.store import Store
 
 
+Options: TypeAlias = Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An agent and the options that it was made with."""
+    """An agent and the options that its line had."""
 
     agent: Agent
-    options: Mapping[str, Any]
+    options: Options
 
 
 class Agents:
-    """One conversation for each pair of a store and a sandbox; a recording has one of its own each time."""
+    """One conversation for each pair of a store and a sandbox; a recording has one of its own each time.
+
+    Attributes:
+        current: the agent of the newest cell.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], _Known] = {}
-        self._made: list[Agent] = []
-
-    @property
-    def current(self) -> Agent | None:
-        """The agent of the newest cell; None where no cell had one."""
-        return self._made[-1] if self._made else None
+        self.current: Agent | None = None
 
     @property
     def running(self) -> list[Run]:
-        """The runs that go on here, oldest first."""
-        return [run for agent in self._made if (run := agent.last_run) is not None and run.status == "running"]
+        """The runs that go on in this kernel, also those that were begun in Python, oldest first."""
+        return running()
 
-    def take(self, store: Store | None, box: Sandbox | None, options: Mapping[str, Any], *, new: bool) -> Agent:
+    def take(
+        self, store: Store | None, box: Sandbox | None, options: Options, *, otherwise: Options, new: bool
+    ) -> Agent:
         """The agent that a cell means: with other options than before it is another one in the same conversation.
+
+        Args:
+            store: of its memory tool.
+            box: its sandbox.
+            options: what the line says.
+            otherwise: what holds where it says nothing.
+            new: begin a new conversation.
 
         Raises:
             AgentError: its run goes on, in the background.
@@ -52,37 +64,32 @@ class Agents:
         if known is not None:
             _check_free(known.agent)
         if known is None or known.options != options:
-            known = _Known(_made(store, box, options, known.agent if known else None), options)
+            made = _made(store, box, {**otherwise, **options}, known.agent if known else None)
+            known = _Known(made, options)
             if "replay" not in options:
                 self._known[place] = known
-        self._made = [*(each for each in self._made if each is not known.agent and _is_busy(each)), known.agent]
+        self.current = known.agent
         return known.agent
 
     def clear(self) -> None:
         """Forget all of them; runs that go on do so."""
         self._known.clear()
-        self._made = [agent for agent in self._made if _is_busy(agent)]
+        self.current = None
 
 
-def _made(store: Store | None, box: Sandbox | None, options: Mapping[str, Any], before: Agent | None) -> Agent:
+def _made(store: Store | None, box: Sandbox | None, options: Options, before: Agent | None) -> Agent:
     from memkernel.handle.agent import Agent
 
-    place: dict[str, Any] = {"store": store} if box is None else {"store": store, "sandbox": box}
     if before is None:
-        return Agent(**place, **options)
-    if box is None:  # else it writes as the sandbox's session
-        place["session_id"] = before.session_id
-    made = Agent(**place, **options)
+        return Agent(store=store, sandbox=box, **options)
+    session_id = None if box else before.session_id  # with a sandbox it is the sandbox's
+    made = Agent(store=store, sandbox=box, session_id=session_id, **options)
     made.messages, made.last_run = before.messages, before.last_run
     return made
 
 
-def _is_busy(agent: Agent) -> bool:
-    return agent.last_run is not None and agent.last_run.status == "running"
-
-
 def _check_free(agent: Agent) -> None:
-    if _is_busy(agent):
+    if agent.last_run is not None and agent.last_run.status == "running":
         raise AgentError(
             "this conversation's run goes on in the background",
             hint="`%agent stop` ends it; `%%agent --new` begins another conversation beside it.",

@@ -6,6 +6,7 @@ import contextvars
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from IPython.display import DisplayHandle
 
 from memkernel import present
+from memkernel.agent.asking import ask
 from memkernel.agent.events import ApprovalAsked, Event, TextDelta, ThinkingDelta
 from memkernel.agent.run import Run
 from memkernel.agent.transcript import TextTranscript
@@ -86,16 +88,18 @@ def _follow(outputs: Outputs, run: Run) -> MemoryWidget | None:
     widget = _widget_class("agent_run", "AgentRun")(run)
     outputs.show(widget)
     widget.follow()
-    if hasattr(run, "approvals"):
-        run.approvals.asker = partial(_ask_beside, widget.reached)
+    run.approvals.asker = _asker(widget.reached)
     return widget
 
 
-def _ask_beside(reached: threading.Event, asked: ApprovalAsked) -> Answer | None:
-    """Ask in text, unless the page has shown that its buttons get here while a cell runs (UX 2.3): not all hosts do."""
-    from memkernel.agent.asking import ask
+def _asker(reached: threading.Event) -> Callable[[ApprovalAsked], Answer | None]:
+    """Asks in text, unless the page has shown that its buttons reach a kernel whose cell runs (UX 2.3): not all do."""
+    until = time.monotonic() + _REACH_S
 
-    return None if reached.wait(_REACH_S) else ask(asked)
+    def ask_beside(asked: ApprovalAsked) -> Answer | None:
+        return None if reached.wait(max(until - time.monotonic(), 0.0)) else ask(asked)
+
+    return ask_beside
 
 
 def _show_as_widget(shell: Shell, outputs: Outputs, kind: tuple[str, str], widget: tuple[str, str]) -> None:

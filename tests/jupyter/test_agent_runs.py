@@ -20,6 +20,12 @@ from tests.fix_kernel import Shell
 
 USED = Usage(1_000, 200)
 
+
+def html_of(diff: mk.Diff) -> str:
+    """What a notebook shows of it."""
+    return diff._repr_mimebundle_()["text/html"]  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
+
+
 Keep = Callable[..., RunRecord]
 
 
@@ -81,12 +87,15 @@ def test_where_there_is_none_it_is_said(shell: Shell) -> None:
 # -- what they cost ------------------------------------------------------------------------------------
 
 
-def test_costs_are_summed_by_model_and_what_has_no_price_is_told(shell: Shell, keep: Keep) -> None:
+def test_costs_are_summed_by_model_and_what_has_no_price_is_told(
+    shell: Shell, keep: Keep, capsys: pytest.CaptureFixture[str]
+) -> None:
     keep()
     keep(cost_usd=0.5)
     keep(model="my-model", cost_usd=None)
     keep(model="scripted", kind="scripted", cost_usd=0.0)
     rows = shell.run("%agent cost")
+    assert "$0.75 in all, for 4 runs.\n" in capsys.readouterr().out
     assert [(row.model, row.runs, row.cost_usd, row.unpriced) for row in rows] == [
         ("claude-sonnet-5-5", 2, 0.75, 0),
         ("my-model", 1, 0.0, 1),
@@ -160,8 +169,12 @@ def test_what_a_run_changed_is_known_from_its_record(shell: Shell, keep: Keep, s
     assert run.id not in by_path["/b.md"]
     frame = shell.run("%memory log --df")
     assert list(frame["run_id"].dropna()) == [run.id]
-    assert run.id in log._repr_html_()
+    assert run.id in log.html()
     assert "run" not in repr(shell.run("%memory log /b.md")).splitlines()[0].split()
+    made_by = f"@1 was made by {run.id}, in its call toolu_1"
+    assert made_by in str(notes.diff("/a.md"))
+    assert made_by in html_of(notes.diff("/a.md"))
+    assert "made by" not in str(notes.diff("/b.md"))
 
 
 def test_a_run_that_goes_on_elsewhere_is_asked_to_stop(shell: Shell, keep: Keep, somebody_else: mk.Connection) -> None:
@@ -177,11 +190,17 @@ def test_a_run_that_goes_on_elsewhere_is_asked_to_stop(shell: Shell, keep: Keep,
     assert repr(shell.run(f"%agent stop {ended.id}")) == f"{ended.id} has ended already: done."
 
 
+def agrees(question: str) -> str:
+    """Somebody who answers any question with yes."""
+    assert question.endswith("[y/N] ")
+    return "y"
+
+
 def test_a_record_is_deleted_after_a_question(shell: Shell, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = keep(), keep()
     with pytest.raises(errors.NotConfirmedError):
         shell.run("%agent rm last")
-    monkeypatch.setattr("builtins.input", lambda _: "y")
+    monkeypatch.setattr("builtins.input", agrees)
     assert "Deleted" in repr(shell.run("%agent rm last"))
     assert [run.id for run in shell.run("%agent ls")] == [first.id]
     assert "Deleted" in repr(shell.run(f"%agent rm {first.id} -y"))
@@ -206,4 +225,26 @@ def test_runs_models_recordings_and_approvals_are_completed(shell: Shell, keep: 
     assert shell.complete("%agent ls --status d") == ["done"]
     assert shell.complete("%agent cost --since y") == ["yesterday"]
     assert shell.complete("%agent re") == ["replay"]
+    assert shell.complete("%agent --re") == ["--resume", "--record", "--replay"]
+    assert shell.complete("%agent --new --max-to") == ["--max-total-tokens"]
     assert shell.complete("%agent ls -s te") == ["team-notes"]
+
+
+# -- in a terminal -------------------------------------------------------------------------------------
+
+
+def test_a_terminal_is_written_to_as_the_run_goes_on(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run('get_ipython().run_cell_magic("agent", "-o run", "Remember that I prefer SI units")')
+    told = capsys.readouterr().out
+    assert told.startswith("[scripted, not a language model]\n")
+    assert "→ memory create /memories/notes.md\n" in told
+    assert "done · 3 turns" in told
+    assert shell.value("run").status == "done"
+
+
+def test_in_a_terminal_a_run_in_the_background_is_one_line(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run('get_ipython().run_cell_magic("agent", "--bg -o run", "Remember that I prefer SI units")')
+    run = shell.value("run").wait(30)
+    assert capsys.readouterr().out == (f"{run.id} goes on in the background: `%agent show {run.id}`, `%agent stop`.\n")
+    shell.run("%agent show")
+    assert "done · 3 turns" in capsys.readouterr().out

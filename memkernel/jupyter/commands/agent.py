@@ -69,12 +69,12 @@ class _Cell:
         """
         before = run_of(notebook, args.resume) if args.resume else None
         options = agent_options.options_of(notebook, args)
-        if before is not None and before.kind != "recorded":
-            options.setdefault("model", before.model)
+        otherwise = {"model": before.model} if before is not None and before.kind != "recorded" else {}
         box = notebook.sandboxes.find(args.sandbox) if args.sandbox else None
         store = _store(notebook, args, box, before)
         new = args.new or before is not None
-        return cls(notebook, args, notebook.agents.take(store, box, options, new=new), before)
+        chosen = notebook.agents.take(store, box, options, otherwise=otherwise, new=new)
+        return cls(notebook, args, chosen, before)
 
     def look(self, prompt: str) -> DryRun | None:
         """The request as it would be sent."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
 from memkernel.errors import StoreNotFoundError
-from memkernel.handle.records import Records
+from memkernel.handle.runs import changes_of
 from memkernel.jupyter.arguments import Parser
 from memkernel.jupyter.commands.agent_options import LAST
 from memkernel.jupyter.notebook import Notebook
-from memkernel.models import MemoryVersion, RunRecord
+from memkernel.models import RunRecord
 
 if TYPE_CHECKING:
     from memkernel.agent.stored_run import StoredRun
@@ -45,16 +46,14 @@ def stored(notebook: Notebook, record: RunRecord) -> StoredRun:
     """The run with all that happened in it."""
     from memkernel.agent.stored_run import StoredRun
 
-    connection = notebook.connection
-    database = connection.database
+    rows, stores = notebook.connection.run_events(record.id), _stores(notebook, record)
+    return StoredRun(record, rows, changes=partial(changes_of, stores), stores=stores)
 
-    def changes(run_id: str, tool_use_id: str | None) -> Records[MemoryVersion]:
-        versions = database.memory_versions
-        each = (versions.list_by_run(store, run_id, tool_use_id=tool_use_id) for store in record.memory_store_ids)
-        return Records((version for made in each for version in made), kind=MemoryVersion)
 
-    store: Store | None = None
-    if record.memory_store_ids:
-        with suppress(StoreNotFoundError):  # it was deleted; what happened is told all the same
-            store = connection.store(record.memory_store_ids[0])
-    return StoredRun(record, connection.run_events(record.id), changes=changes, store=store)
+def _stores(notebook: Notebook, record: RunRecord) -> list[Store]:
+    """Those that are still there: what happened is told all the same."""
+    found: list[Store] = []
+    for memory_store_id in record.memory_store_ids:
+        with suppress(StoreNotFoundError):
+            found.append(notebook.connection.store(memory_store_id))
+    return found

@@ -22,7 +22,7 @@ from memkernel.jupyter.confirm import confirm
 from memkernel.jupyter.done import Done
 from memkernel.jupyter.notebook import Notebook
 from memkernel.models import RunKind, RunRecord, RunStatus, Usage
-from memkernel.render import counted, dollars, row_of, tokens, who_answered
+from memkernel.render import counted, dollars, dollars_text, row_of, tokens, who_answered
 
 if TYPE_CHECKING:
     from memkernel.agent.run import Run
@@ -100,7 +100,10 @@ def _declare_cost(parser: Parser) -> None:
 
 def cost(notebook: Notebook, args: Namespace, body: str | None) -> Records[ModelCost]:
     """What the runs have used and cost, a row a model."""
-    return Records(costs(notebook.connection.runs(store=args.store, since=args.since)), kind=ModelCost, empty=_NONE)
+    rows = costs(notebook.connection.runs(store=args.store, since=args.since))
+    if len(rows) > 1 and not args.quiet:
+        print(f"{dollars_text(sum(row.cost_usd for row in rows))} in all, for {sum(row.runs for row in rows):,} runs.")
+    return Records(rows, kind=ModelCost, empty=_NONE)
 
 
 def costs(records: Iterable[RunRecord]) -> list[ModelCost]:
