@@ -13,8 +13,9 @@ import pytest
 from memkernel.agent import events
 from memkernel.agent.event_rows import data_of
 from memkernel.agent.stored_run import StoredRun
+from memkernel.agent.transcript import BADGES, SHOWN_AGAIN
 from memkernel.errors import InvalidInputError
-from memkernel.models import RunEvent, RunRecord, Usage
+from memkernel.models import RunEvent, RunKind, RunRecord, Usage
 
 BEGAN = datetime(2026, 11, 30, 9, 21, tzinfo=UTC)
 RECORD = RunRecord(
@@ -39,6 +40,7 @@ HAPPENED: tuple[events.Event, ...] = (
     events.RunStarted("run_1", "Go", "claude-sonnet-5-5"),
     events.TurnStarted(1),
     events.TextDelta("Well."),
+    events.Replied(1, [{"type": "text", "text": "Well."}]),
     events.TurnEnded(1, "end_turn", Usage(5, 7)),
     events.RunEnded("run_1", "done", 1, Usage(5, 7)),
 )
@@ -64,11 +66,21 @@ def test_its_events_are_handed_on_and_it_ends_as_it_has_ended() -> None:
     assert run.play() is run
     assert tuple(told) == tuple(run.events) == HAPPENED
     assert (run.id, run.status, run.turns, run.usage) == ("run_1", "done", 1, Usage(5, 7))
+    assert (run.text, run.cost_usd, run.record()) == ("Well.", 0.25, RECORD)
     assert run.wait(0) is run
 
 
+@pytest.mark.parametrize("kind", ["live", "scripted", "recorded"])
+def test_it_says_that_it_is_one_of_before_and_who_answered(kind: RunKind) -> None:
+    run = StoredRun(replace(RECORD, kind=kind), rows(HAPPENED)).play()
+    shown = run._repr_mimebundle_()  # pyright: ignore[reportPrivateUsage]  # IPython's protocol
+    for words in (SHOWN_AGAIN, BADGES[kind], "$0.25"):
+        assert words in shown["text/plain"]
+        assert words in shown["text/html"]
+
+
 def test_a_run_whose_process_was_killed_ends_where_it_was_lost() -> None:
-    run = StoredRun(replace(RECORD, status="lost", ended_at=None), rows(HAPPENED[:3]))
+    run = StoredRun(replace(RECORD, status="lost", ended_at=None), rows(HAPPENED[:4]))
     told = heard(run)
     run.play()
     assert told[-1] == events.RunEnded("run_1", "lost", 1, Usage(5, 7))
@@ -111,7 +123,7 @@ def test_pauses_are_as_they_were_but_for_long_ones(
     run = StoredRun(RECORD, rows(HAPPENED, apart_s=apart_s))
     clock = Clock(monkeypatch, run)
     run.play(speed)
-    assert clock.waited == [0.0, pause_s, pause_s, pause_s]
+    assert clock.waited == [0.0, *[pause_s] * 4]
 
 
 def test_an_interrupt_shows_the_rest_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +132,7 @@ def test_an_interrupt_shows_the_rest_at_once(monkeypatch: pytest.MonkeyPatch) ->
     clock.interrupts = True
     told = heard(run)
     run.play(1)
-    assert clock.waited == [0, 0, 0, 0]
+    assert clock.waited == [0] * 5
     assert tuple(told) == HAPPENED
 
 

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from memkernel.agent.script import Failure, Reply, Thinking, ToolUse, reply
+from tests.browser.test_axe import CUT_OFF, violations
 from tests.fix_agent import Scripted
 from tests.fix_lab import Lab
 from tests.lab_page import PATIENCE_S, NotebookPage
@@ -102,6 +103,172 @@ def test_the_notebooks_own_interrupt_stops_it_too(speaks: Speaks) -> None:
     widget = begin(page, 2, "I talk and talk.")
     page.interrupt()
     expect(widget).to_have_attribute("data-status", "stopped")
+
+
+# -- approval ------------------------------------------------------------------------------------------
+
+ASKING = "%%agent --approve ask -o run\nChange the masses to grams"
+
+
+def waiting(page: NotebookPage, index: int) -> Locator:
+    """Start a cell with a run, and wait until a call of it waits; its widget."""
+    page.start(index)
+    widget = page.widget(index)
+    expect(widget).to_have_attribute("data-status", "waiting")
+    return widget
+
+
+def question(widget: Locator) -> Locator:
+    """The answers that there are to the call that waits."""
+    return widget.locator("[role=group]").filter(visible=True)
+
+
+def test_a_call_is_approved_while_its_plain_cell_runs(speaks: Speaks) -> None:
+    page = whole_run(speaks).open([USE, ASKING])
+    page.run(1)
+    widget = waiting(page, 2)
+    expect(page.cell(2).locator(".jp-InputArea-prompt").first).to_have_text("[*]:")
+    expect(widget.locator(".mk-bar").first).to_contain_text("waiting for approval")
+    expect(question(widget)).to_have_accessible_name("memory create /memories/units.md")
+    expect(widget.get_by_role("region", name="Arguments")).to_contain_text("Lengths in metres.")
+    question(widget).get_by_role("button", name="Approve", exact=True).click()
+    expect(widget.locator(".mk-run-tool > details").nth(1)).to_contain_text("waits for your approval")
+    expect(widget.locator(".mk-run-tool > details").nth(0)).to_contain_text("approved · ")
+    expect(widget.get_by_role("button", name="/units.md @1")).to_be_visible()
+    question(widget).get_by_role("button", name="Approve all of memory").click()
+    expect(widget).to_have_attribute("data-status", "done")
+    expect(widget.get_by_role("button", name="/units.md @2")).to_be_visible()
+
+
+def test_a_call_is_denied_by_key_and_the_model_is_told_why(speaks: Speaks) -> None:
+    page = whole_run(speaks).open([USE, ASKING])
+    page.run(1)
+    widget = waiting(page, 2)
+    expect(widget.get_by_role("status")).to_have_text("memory create /memories/units.md waits for your approval")
+    widget.get_by_role("log").focus()
+    page.tab.keyboard.press("a")
+    expect(question(widget).get_by_role("button", name="Approve", exact=True)).to_be_focused()
+    for _ in range(3):
+        page.tab.keyboard.press("Tab")
+    page.tab.keyboard.type("axb: no note?")  # none of these is a key of the view, or of the notebook
+    page.tab.keyboard.press("Enter")
+    denied = widget.locator(".mk-run-tool").first
+    expect(denied.locator("summary")).to_contain_text("denied: axb: no note?")
+    expect(denied.locator("summary")).to_be_focused()
+    expect(widget).to_have_attribute("data-status", "waiting")
+    page.tab.keyboard.press("a")
+    page.tab.keyboard.press("Tab")
+    page.tab.keyboard.press("Enter")
+    expect(widget).to_have_attribute("data-status", "done")
+    assert "not approved: axb: no note?" in page.value("str(run.messages)")
+    assert page.value("len(run.changes)") == "0"
+
+
+def test_a_run_that_waits_is_stopped(speaks: Speaks) -> None:
+    page = whole_run(speaks).open([USE, ASKING])
+    page.run(1)
+    widget = waiting(page, 2)
+    widget.get_by_role("button", name="Stop").click()
+    expect(widget).to_have_attribute("data-status", "stopped")
+    expect(question(widget)).to_have_count(0)
+    expect(widget.locator(".mk-run-tool summary").first).to_contain_text("not run")
+
+
+def test_a_run_of_a_thread_is_answered_from_its_view(speaks: Speaks) -> None:
+    agent = "mk.Agent(store=mk.connect().store('Team notes'), approve='ask')"
+    page = whole_run(speaks).open([USE, f"import memkernel as mk\nrun = {agent}.start('Change the masses')"])
+    page.run(1)
+    page.run(2)
+    widget = page.widget(2)
+    question(widget).get_by_role("button", name="Approve all of memory").click()
+    expect(widget).to_have_attribute("data-status", "done")
+    assert page.value("run.wait(30).status") == "'done'"
+
+
+def test_a_view_that_is_opened_while_a_call_waits_can_answer_it(speaks: Speaks) -> None:
+    page = whole_run(speaks).open([USE, ASKING])
+    page.run(1)
+    widget = waiting(page, 2)
+    page.tab.evaluate("jupyterapp.commands.execute('notebook:create-output-view')")
+    other = page.tab.locator(".jp-LinkedOutputView .mk[data-ready]")
+    question(other).get_by_role("button", name="Approve all of memory").click()
+    for view in (widget, other):
+        expect(view).to_have_attribute("data-status", "done")
+
+
+# -- the budget ------------------------------------------------------------------------------------------
+
+
+def test_the_budget_warns_in_words_and_ends_the_run(speaks: Speaks) -> None:
+    def used(tokens: int) -> dict[str, int]:
+        return {"input_tokens": 1_000, "output_tokens": tokens}
+
+    lab = speaks(
+        reply("One.", ToolUse("memory", CREATE), usage=used(20_000)),
+        reply("Two.", ToolUse("memory", CHANGE), usage=used(25_000)),
+        reply("Three.", ToolUse("memory", MISSING), usage=used(9_000)),
+    )
+    lab.environment |= {"MEMKERNEL_PRICES": '{"claude-sonnet-5-5": [1, 10]}'}
+    page = lab.open([USE, "%%agent --max-cost 0.5 --approve-tool memory=ask\nChange the masses to grams"])
+    page.run(1)
+    widget = waiting(page, 2)
+    budget = widget.get_by_role("progressbar", name="Budget")
+    question(widget).get_by_role("button", name="Approve", exact=True).click()
+    expect(budget).to_have_attribute("data-level", "fine")
+    expect(widget.locator(".mk-bar").first).to_contain_text("$0.20 of $0.50")
+    question(widget).get_by_role("button", name="Approve", exact=True).click()
+    expect(budget).to_have_attribute("data-level", "near")
+    expect(budget).to_have_attribute("aria-valuetext", "90 % of the budget used")
+    question(widget).get_by_role("button", name="Approve", exact=True).click()
+    expect(budget).to_have_attribute("data-level", "full")
+    expect(widget).to_have_attribute("data-status", "max_cost")
+    expect(widget.locator(".mk-bar").first).to_contain_text("out of budget")
+
+
+# -- a run of before --------------------------------------------------------------------------------------
+
+
+def test_a_kept_run_is_shown_again_and_nothing_is_executed(speaks: Speaks) -> None:
+    page = whole_run(speaks).open(
+        [USE, "%%agent -o run\nChange the masses to grams", "%agent replay last --speed 0.001", "%agent show last"]
+    )
+    page.run(1)
+    page.run(2)
+    page.start(3)
+    widget = page.widget(3)
+    head = widget.locator(".mk-bar").first
+    expect(head).to_contain_text("shown again, nothing runs now")
+    widget.get_by_role("button", name="Show the rest").click()
+    expect(widget).to_have_attribute("data-status", "done")
+    expect(widget.locator(".mk-run-tool")).to_have_count(3)
+    widget.get_by_role("button", name="/units.md @2").click()
+    expect(widget.locator(".mk-diff ins")).to_contain_text("grams")
+    assert page.value("[version.ordinal for version in run.changes]") == "[1, 2]"
+    page.run(4)
+    expect(page.widget(4)).to_contain_text("I changed the masses.")
+
+
+# -- a sandbox ----------------------------------------------------------------------------------------------
+
+
+def test_a_call_of_a_sandbox_shows_what_it_changed(speaks: Speaks) -> None:
+    folder = "/mnt/memory/team-notes"
+    lab = speaks(
+        reply(ToolUse("bash", {"command": f"printf 'grams\\n' > {folder}/masses.md; echo written"})),
+        reply(ToolUse("read", {"file_path": f"{folder}/masses.md"})),
+        reply("I wrote it."),
+    )
+    start = "%sandbox start dev --backend local --store team-notes -q"
+    page = lab.open([USE, start, "%%agent --sandbox dev --allow-unisolated\nWrite the masses"])
+    for index in (1, 2, 3):
+        page.run(index)
+    widget = page.widget(3)
+    expect(widget).to_have_attribute("data-status", "done")
+    calls = widget.locator(".mk-run-tool")
+    expect(calls).to_have_count(2)
+    expect(calls.nth(1).get_by_role("button")).to_have_count(0)
+    calls.nth(0).get_by_role("button", name="/masses.md @1").click()
+    expect(calls.nth(0).locator(".mk-diff ins")).to_contain_text("grams")
 
 
 # -- what is seen ----------------------------------------------------------------------------------------
@@ -208,6 +375,16 @@ def test_it_stays_readable_when_the_kernel_is_gone_and_when_it_was_never_there(s
 # -- pictures --------------------------------------------------------------------------------------------
 
 
+def pictures(page: NotebookPage, widget: Locator, name: str) -> None:
+    """A wide and a narrow one; nothing is cut off in either."""
+    page.screenshot(name, widget)
+    page.tab.set_viewport_size({"width": 620, "height": 900})
+    page.screenshot(f"{name}-narrow", widget)
+    assert widget.evaluate(CUT_OFF) == []
+    page.tab.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.mark.node
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_pictures(speaks: Speaks, dark: bool) -> None:
     lab = speaks(
@@ -231,12 +408,39 @@ def test_pictures(speaks: Speaks, dark: bool) -> None:
     expect(widget.locator(".mk-diff ins")).to_be_visible()
     page.screenshot(f"agent-run-{theme}", widget)
     talking = begin(page, 3, "I talk and talk.")
-    page.screenshot(f"agent-run-running-{theme}", talking)
-    page.tab.set_viewport_size({"width": 620, "height": 900})
-    page.screenshot(f"agent-run-narrow-{theme}", talking)
-    page.tab.set_viewport_size({"width": 1280, "height": 900})
+    pictures(page, talking, f"agent-run-running-{theme}")
     talking.get_by_role("button", name="Stop").click()
     expect(talking).to_have_attribute("data-status", "stopped")
     page.run(4)
     expect(page.widget(4)).to_contain_text("scripted, not a language model")
     page.screenshot(f"agent-run-scripted-{theme}", page.output(4))
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_pictures_of_a_call_that_waits_near_the_limit_and_of_a_run_of_before(speaks: Speaks, dark: bool) -> None:
+    used = {"input_tokens": 1_000, "output_tokens": 42_000}
+    lab = speaks(
+        reply("I note it first.", ToolUse("memory", CREATE), usage=used),
+        reply(Thinking("Grams."), "Then I change it.", ToolUse("memory", CHANGE)),
+        DONE,
+    )
+    lab.environment |= {"MEMKERNEL_PRICES": '{"claude-sonnet-5-5": [1, 10]}'}
+    limits = "--max-cost 0.5 --max-time 600 --approve ask"
+    page = lab.open([USE, f"%%agent {limits}\nChange the masses to grams", "%agent replay last"], dark=dark)
+    theme = "dark" if dark else "light"
+    page.run(1)
+    widget = waiting(page, 2)
+    question(widget).get_by_role("button", name="Approve", exact=True).click()
+    expect(widget.get_by_role("progressbar", name="Budget")).to_have_attribute("data-level", "near")
+    question(widget).get_by_label("Why not").fill("Not on a Friday")
+    pictures(page, widget, f"agent-run-waiting-{theme}")
+    assert violations(page, widget) == []
+    question(widget).get_by_role("button", name="Deny").click()
+    expect(widget.locator(".mk-run-tool summary").nth(1)).to_contain_text("denied: Not on a Friday")
+    expect(widget).to_have_attribute("data-status", re.compile("done|max_cost"))
+    page.screenshot(f"agent-run-denied-{theme}", widget)
+    page.run(3)
+    again = page.widget(3)
+    pictures(page, again, f"agent-run-again-{theme}")
+    assert violations(page, again) == []

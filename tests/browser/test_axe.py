@@ -23,7 +23,7 @@ _RUN: Final = """async root => {
   const found = violations.flatMap(({id, help, nodes}) => nodes.map(node => `${id}: ${help}: ${node.html}`));
   return {found, passes: passes.map(({id}) => id)};
 }"""
-_CUT_OFF: Final = """root => {
+CUT_OFF: Final = """root => {
   const right = root.getBoundingClientRect().right;
   const isClipped = each => getComputedStyle(each).overflowX !== 'visible';
   const scrolls = each => each !== root && (isClipped(each) || scrolls(each.parentElement));
@@ -71,7 +71,7 @@ def test_a_narrow_column_and_high_contrast_show_all(lab: Lab, somebody_else: mk.
     page = opened(lab, somebody_else, scene, size=NARROW)
     widget = page.widget(scene.shown)
     page.screenshot(f"{scene}-narrow")
-    assert widget.evaluate(_CUT_OFF) == []
+    assert widget.evaluate(CUT_OFF) == []
     assert violations(page, widget) == []
     page.tab.emulate_media(color_scheme="dark", forced_colors="active")
     page.screenshot(f"{scene}-high-contrast")

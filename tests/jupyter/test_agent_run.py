@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,18 @@ from anthropic import beta_tool
 
 import memkernel as mk
 from memkernel import present
+from memkernel.agent.approval import Approvals
+from memkernel.agent.event_rows import data_of
+from memkernel.agent.limits import RunLimits
+from memkernel.agent.prices import Price
 from memkernel.agent.run import Run
 from memkernel.agent.script import Thinking, ToolUse, reply
+from memkernel.agent.stored_run import StoredRun
+from memkernel.agent.transcript import SHOWN_AGAIN
 from memkernel.errors import DatabaseUnavailableError, InvalidInputError
 from memkernel.jupyter.widgets.agent_run import AgentRun
 from memkernel.jupyter.widgets.outputs import VIEW_TYPE
-from memkernel.models import MemoryVersion
+from memkernel.models import MemoryVersion, RunEvent
 from tests.fix_agent import Play, Scripted
 from tests.fix_kernel import Kernel, Reply, kernel_environment
 
@@ -64,6 +72,35 @@ def model_id(reply: Reply) -> str:
 
 def is_talking(reply: Reply) -> bool:
     return "still talking" in reply.html
+
+
+# -- answers from the page ------------------------------------------------------------------------------
+
+
+def is_waiting(reply: Reply) -> bool:
+    return "waits for your approval" in reply.html
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "said"),
+    [("approve", {}, "approved"), ("deny", {"reason": "not today"}, "denied: not today")],
+)
+def test_a_call_that_waits_in_a_plain_cell_is_answered_from_the_page(
+    talking: Kernel, method: str, params: dict[str, Any], said: str
+) -> None:
+    subshell = talking.subshell()
+    sent = talking.send("%%agent --approve ask -o run\nTake a note\n")
+    talking.wait_until(sent, is_waiting)
+    talking.ask_widget(model_id(talking.peek(sent)), "here", subshell=subshell)
+    talking.ask_widget(model_id(talking.peek(sent)), method, subshell=subshell, entry=4, **params)
+    talking.wait_until(sent, is_talking)
+    talking.interrupt()
+    assert said in talking.reply(sent).html
+    saved = "/units.md" if method == "approve" else ""
+    assert talking.run("print(*(each.path for each in run.changes))").stdout == f"{saved}\n"
+    call = state_of(talking)["snapshot"][3]
+    assert call["state"].startswith(said)
+    assert call["asks"] == []
 
 
 # -- three ways to stop -------------------------------------------------------------------------------
@@ -253,6 +290,138 @@ def test_a_call_that_made_very_many_versions_shows_some_and_counts_the_rest(
     assert len(made) == 21
     assert made[0][1] == "~ /new/00.md @2 ±0"
     assert made[-1] == ["", "and 5 more versions", ""]
+
+
+@beta_tool
+def weigh(what: str) -> str:
+    """Weigh it.
+
+    Args:
+        what: the thing.
+    """
+    return f"{what}: 3 kg"
+
+
+def asked(play: Play, answer: Callable[[AgentRun], None], *, calls: int = 1) -> Heard:
+    """A run whose calls wait until the page has answered so."""
+    run = Run("Go", model="claude-sonnet-5-5", approvals=Approvals({"*": "ask"}))
+    heard = Heard(run)
+    heard.view.on_event(lambda name, facts: answer(heard.view) if name == "approval" else None)
+    play([*(reply(ToolUse("weigh", {"what": "A brick"})) for _ in range(calls)), reply("Well.")], [weigh], run=run)
+    return heard
+
+
+def seen(heard: Heard, trait: str) -> list[Any]:
+    """The values that a trait of the view gets from now on."""
+    values: list[Any] = []
+
+    def look(change: Any) -> None:
+        values.append(change["new"])
+
+    heard.view.observe(look, trait)
+    return values
+
+
+def calls_of(heard: Heard) -> list[dict[str, Any]]:
+    return [entry for entry in heard.view.snapshot if entry["kind"] == "tool"]
+
+
+def test_while_a_call_waits_the_run_does_and_its_answers_are_offered(play: Play) -> None:
+    seen: list[Any] = []
+
+    def look(view: AgentRun) -> None:
+        (call,) = (entry for entry in view.now()["entries"] if entry["kind"] == "tool")
+        seen.extend((view.status, view.words["status"], call["state"], call["asks"]))
+        view.approve(entry=call["k"])
+
+    heard = asked(play, look)
+    assert seen[:3] == ["waiting", "waiting for approval", "waits for your approval"]
+    assert [label for _, _, label, _ in seen[3]] == ["Approve", "Approve all of weigh", "Deny"]
+    facts = next(facts for name, facts in heard.observed if name == "approval")
+    assert (facts["tool"], facts["input"]) == ("weigh", {"what": "A brick"})
+    (call,) = calls_of(heard)
+    assert call["state"].startswith("approved · ")
+    assert (call["asks"], call["error"], heard.view.status) == ([], False, "done")
+    assert ["Result", "A brick: 3 kg"] in call["parts"]
+
+
+def test_a_whole_tool_is_asked_about_once(play: Play) -> None:
+    heard = asked(play, lambda view: view.approve(entry=view.now()["entries"][-1]["k"], whole_tool=True), calls=3)
+    assert [name for name, _ in heard.observed].count("approval") == 1
+    assert len(calls_of(heard)) == 3
+
+
+def test_a_denied_call_says_why(play: Play) -> None:
+    heard = asked(play, lambda view: view.deny(entry=view.now()["entries"][-1]["k"], reason=" too heavy "))
+    (call,) = calls_of(heard)
+    assert (call["state"], call["error"]) == ("denied: too heavy", True)
+    assert ["Error", "Not run: this call was not approved: too heavy."] in call["parts"]
+
+
+def test_a_run_that_is_stopped_while_a_call_waits_waits_no_more(play: Play) -> None:
+    heard = asked(play, lambda view: view.stop())
+    (call,) = calls_of(heard)
+    assert (call["asks"], heard.view.status) == ([], "stopped")
+
+
+def test_an_answer_to_what_does_not_wait_is_refused(play: Play) -> None:
+    heard = asked(play, lambda view: view.approve(entry=view.now()["entries"][-1]["k"]))
+    key = calls_of(heard)[0]["k"]
+    with pytest.raises(InvalidInputError, match="waits for no approval"):
+        heard.view.approve(entry=key)
+    with pytest.raises(InvalidInputError, match="not there any more"):
+        heard.view.deny(entry=77)
+
+
+def test_the_page_has_been_heard_once_it_has_asked_for_anything() -> None:
+    view = AgentRun(Run("Go", model="claude-sonnet-5-5"))
+    assert not view.reached.is_set()
+    view._on_message(view, {"id": 1, "method": "here"}, [])  # pyright: ignore[reportPrivateUsage]  # as ipywidgets does
+    assert view.reached.is_set()
+
+
+def test_a_budget_warns_and_is_full(play: Play) -> None:
+    run = Run("Go", model="claude-sonnet-5-5", price=Price(10.0, 10.0, 10.0, 10.0), limits=RunLimits(max_cost_usd=1.0))
+    heard = Heard(run)
+    usages = seen(heard, "usage")
+    used = [{"input_tokens": 10_000, "output_tokens": count} for count in (10_000, 60_000, 20_000)]
+    calls = [reply(ToolUse("weigh", {"what": "A brick"}), usage=each) for each in used[:-1]]
+    play([*calls, reply("Well.", usage=used[-1])], [weigh], run=run)
+    budgets = [usage["budget"] for usage in usages]
+    assert [budget.level for budget in budgets] == ["fine", "near", "full"]
+    assert (budgets[-1].words, heard.view.words["cost"]) == ("All of the budget used", "$1.20 of $1.00")
+
+
+# -- a run of before -----------------------------------------------------------------------------------
+
+
+def test_a_stored_run_is_shown_again_and_nothing_can_be_answered(play: Play) -> None:
+    live = asked(play, lambda view: view.approve(entry=view.now()["entries"][-1]["k"]))
+    run = live.view._run  # pyright: ignore[reportPrivateUsage]  # the run that it has shown
+    rows = [RunEvent(n, each.type, data_of(each), run.record().started_at) for n, each in enumerate(run.events)]
+    record = run.record()
+    took_9s = replace(record, ended_at=record.started_at + timedelta(seconds=9))
+    heard = Heard(again := StoredRun(took_9s, rows))
+    statuses = seen(heard, "status")
+    again.play()
+    assert heard.view.badge == SHOWN_AGAIN
+    assert heard.view.words["stop"][0] == "Show the rest"
+    assert statuses == ["done"], "it has never waited for anybody"
+    assert [entry["text"] for entry in heard.view.snapshot] == [entry["text"] for entry in live.view.snapshot]
+    assert all(not change.get("asks") for change in heard.changes)
+    assert calls_of(heard)[0]["state"] == calls_of(live)[0]["state"]
+    assert heard.view.elapsed_s == 9.0
+    for copy in (heard.view.plain(), heard.view.static_html()):
+        assert SHOWN_AGAIN in copy
+
+
+def test_a_run_that_goes_on_elsewhere_is_shown_as_far_as_it_has_come() -> None:
+    record = Run("Go", model="claude-sonnet-5-5").record()
+    began = RunEvent(1, "run_started", {"run_id": record.id, "prompt": "Go", "model": record.model}, record.started_at)
+    heard = Heard(again := StoredRun(record, [began]))
+    again.play()
+    assert (heard.view.status, heard.view.words["status"]) == ("elsewhere", "still running when this was read")
+    assert [entry["text"] for entry in heard.view.snapshot] == ["Go"]
 
 
 def test_what_is_not_there_any_more_is_said() -> None:

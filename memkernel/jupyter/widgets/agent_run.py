@@ -44,8 +44,6 @@ BATCH_S: Final = 0.05
 """What happens within so long goes to the page in one message."""
 MOST_VERSIONS: Final = 20
 """Of a call that made more (it renamed a directory), so many are shown."""
-STORED: Final = "a run of before, nothing is executed"
-"""The badge of a stored run that is shown again."""
 _PATIENCE_S: Final = 10.0
 
 _log = logging.getLogger(__name__)
@@ -89,20 +87,22 @@ class AgentRun(Comparing):
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._record = run.record if isinstance(run, StoredRun) else None
+        self._badge = run.badge if isinstance(run, StoredRun) else transcript.BADGES[run.kind]
+        self._record = run.record() if isinstance(run, StoredRun) else None
         self._run_log = RunLog(answers=self._record is None)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._told = threading.Event()
         self.reached = threading.Event()
         self._waiting: set[str] = set()
         self._made: dict[str, list[Made]] = {}
-        self._stores = {store.id: store for store in _stores(run) if isinstance(store, Store)}
+        self._stores = {store.id: store for store in run.stores if isinstance(store, Store)}
         self._store_ids: dict[str, str] = {}
         self._begun = datetime.now(UTC)
         self._standing = Standing(
             *(run.kind, "running"),
-            max_turns=run.max_turns or 0,
-            limits=getattr(run, "limits", None),
+            cost_usd=run.cost_usd,
+            max_turns=0 if self._record else run.limits.max_turns,
+            limits=None if self._record else run.limits,
             again=self._record is not None,
         )
         super().__init__(
@@ -111,7 +111,7 @@ class AgentRun(Comparing):
             run_id=run.id,
             title=", ".join(store.name for store in self._stores.values()),
             model=run.model,
-            badge=" · ".join(filter(None, [STORED if self._record else "", transcript.BADGES[run.kind]])),
+            badge=self._badge,
             max_turns=self._standing.max_turns,
             started_at=_moment(self._record.started_at if self._record else self._begun),
             as_of=iso(datetime.now(UTC)),
@@ -180,11 +180,11 @@ class AgentRun(Comparing):
                 self._made[tool_use_id] = self._read_made(tool_use_id)
                 yield from self._run_log.made(tool_use_id, self._made[tool_use_id])
             case TurnEnded(usage=usage):
-                self._stands(used=self._standing.used + usage, cost_usd=getattr(self._run, "cost_usd", None))
+                self._stands(used=self._standing.used + usage, cost_usd=self._run.cost_usd)
             case RunEnded(status=status, usage=usage):
                 self._waiting.clear()
                 ended = ELSEWHERE if status == "running" else status
-                self._stands(status=ended, used=usage, cost_usd=getattr(self._run, "cost_usd", None))
+                self._stands(status=ended, used=usage, cost_usd=self._run.cost_usd)
             case _:
                 pass
 
@@ -252,12 +252,12 @@ class AgentRun(Comparing):
     @request
     def approve(self, *, entry: int, whole_tool: bool = False) -> None:
         """Let the call of this entry run; of its tool ask no more, where that is said."""
-        _answering(self._run).approve(self._call_of(entry), whole_tool=whole_tool)
+        self._run.approve(self._call_of(entry), whole_tool=whole_tool)
 
     @request
     def deny(self, *, entry: int, reason: str = "") -> None:
         """Let the call of this entry not run; the model is told so, and why."""
-        _answering(self._run).deny(self._call_of(entry), reason=reason)
+        self._run.deny(self._call_of(entry), reason=reason.strip())
 
     def _call_of(self, entry: int) -> str:
         found = self._run_log.call_of(entry)
@@ -295,11 +295,11 @@ class AgentRun(Comparing):
 
     def plain(self) -> str:
         """The run as text."""
-        return transcript.as_text(self._run.events, self._lines(), cost_usd=self._standing.cost_usd)
+        return transcript.as_text(self._run.events, self._lines(), cost_usd=self._standing.cost_usd, badge=self._badge)
 
     def static_html(self) -> str:
         """The run as HTML."""
-        return transcript.as_html(self._run.events, self._lines(), cost_usd=self._standing.cost_usd)
+        return transcript.as_html(self._run.events, self._lines(), cost_usd=self._standing.cost_usd, badge=self._badge)
 
     def _lines(self) -> dict[str, list[str]]:
         return {tool_use_id: [each.line for each in made] for tool_use_id, made in list(self._made.items())}
@@ -316,14 +316,6 @@ def _seen(standing: Standing) -> dict[str, Any]:
     }
     usage = {**tokens, "cost": standing.cost_usd, "budget": standing.budget}
     return {"status": standing.status, "turn": standing.turn, "usage": usage, "words": standing.words()}
-
-
-def _stores(run: Any) -> tuple[object, ...]:
-    return getattr(run, "stores", (run.store,))
-
-
-def _answering(run: Any) -> Any:
-    return run
 
 
 def _moment(at: datetime) -> str:

@@ -100,8 +100,7 @@ class RunLog:
                 asks = _ways(event.name) if self._answers else []
                 return self._told(event.tool_use_id, state=WAITS, asks=asks)
             case ApprovalAnswered():
-                said = approval_words(event)
-                return self._told(event.tool_use_id, state=said, said=f"{said} · ", asks=[])
+                return self._told(event.tool_use_id, state=approval_words(event), decision=event.decision, asks=[])
             case TurnStarted() | TurnEnded() | RunEnded():
                 self._turn_begins = self._keys + 1
                 return []
@@ -138,8 +137,10 @@ class RunLog:
         return self._put("tool", line, id=call.tool_use_id, arguments=arguments, state="running…")
 
     def _returned(self, answer: ToolReturned) -> list[Change]:
-        said = (self._call(answer.tool_use_id) or {}).get("said", "")
-        state = f"{said}{'error · ' if answer.is_error else ''}{duration_text(answer.duration_s)}"
+        call = self._call(answer.tool_use_id) or {}
+        state = f"{'error · ' if answer.is_error else ''}{duration_text(answer.duration_s)}"
+        if decision := call.get("decision"):  # a denied call has not run: it took no time
+            state = call["state"] if decision == "denied" else f"{call['state']} · {state}"
         return self._told(answer.tool_use_id, result=answer.content, error=answer.is_error, state=state, asks=[])
 
     def _told(self, tool_use_id: str, **fields: Any) -> list[Change]:

@@ -77,7 +77,12 @@ class Standing:
         return _budget(*max(parts)) if parts else None
 
     def words(self) -> dict[str, Any]:
-        """What a person reads: `status`, `turn`, `usage`, `cost`, `time` (the limit), `stop` (a label, a title, a label once it is asked)."""
+        """What a person reads.
+
+        Returns:
+            `status`, `turn`, `usage`, `cost`, `time` (its limit), and of the button `stop`: its label, its title, and
+            its label once it is asked.
+        """
         limits = self.limits or RunLimits()
         return {
             "status": self._status,
