@@ -56,7 +56,7 @@ def read(process: str) -> RunProcess | None:
 def is_gone(process: str, quiet_s: float) -> bool:
     """Whether a process is surely gone; `quiet_s`: seconds since it last wrote to its run."""
     known, here = read(process), _here(os.getpid())
-    return known is None or judge(known, here, quiet_s, is_living=_started(known.pid) == known.started)
+    return known is None or judge(known, here, quiet_s, is_living=_is_living(known))
 
 
 def judge(process: RunProcess, here: RunProcess, quiet_s: float, *, is_living: bool) -> bool:
@@ -77,6 +77,19 @@ def judge(process: RunProcess, here: RunProcess, quiet_s: float, *, is_living: b
 @cache
 def _here(pid: int) -> RunProcess:
     return RunProcess(socket.gethostname(), _boot(), _namespace(), pid, _started(pid))
+
+
+def _is_living(process: RunProcess) -> bool:
+    found = _started(process.pid)
+    if found:
+        return found == process.started
+    try:
+        os.kill(process.pid, 0)
+    except PermissionError:  # another user's, which /proc may hide; were it a zombie, nobody could tell
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return False  # a zombie
 
 
 def _boot() -> str:

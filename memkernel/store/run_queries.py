@@ -1,4 +1,4 @@
-"""The statements of runs: runs_id, runs_newest, the primary keys; run_changes_run and the key of run_changes."""
+"""The statements of runs: their keys, runs_id, runs_newest, runs_running; and those of run_changes, by its indexes."""
 
 from __future__ import annotations
 

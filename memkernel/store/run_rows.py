@@ -36,9 +36,19 @@ def json_text(value: object) -> str:
 
 def _dumped(value: object) -> str:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return _encode(value)
     except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return _encode(_finite(value))
+
+
+def _encode(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_as_dict)
+
+
+def _as_dict(value: object) -> dict[str, object]:
+    if isinstance(value, Mapping):
+        return dict(cast(Mapping[str, object], value))
+    raise TypeError(f"{type(value).__name__} is none of its types")
 
 
 def _finite(value: object) -> object:

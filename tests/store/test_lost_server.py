@@ -7,14 +7,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
 
-from memkernel.errors import DatabaseUnavailableError, MemoryNotFoundError, PathConflictError, SessionNotFoundError
-from memkernel.models import AttachmentParams, Change, Memory, MemoryStore
+from memkernel import ids
+from memkernel.errors import (
+    DatabaseUnavailableError,
+    MemoryNotFoundError,
+    PathConflictError,
+    RunNotFoundError,
+    SessionNotFoundError,
+)
+from memkernel.models import AttachmentParams, Change, Memory, MemoryStore, RunEvent, RunStatus, Usage
 from memkernel.store import Database, Settled, Unsettled
+from memkernel.store.run_processes import this_process
 from tests.fix_postgres import DURABLE, PostgresServer
 from tests.store.ageing import let_pass
 from tests.store.people import ANN
@@ -384,3 +392,51 @@ def test_a_crash_among_writers_loses_nothing_that_was_acknowledged(own_server: P
         versions = {row[0] for _, rows in database.dump({"memory_versions": ["id"]}) for row in rows}
         assert versions == saved | {memory.memory_version_id for memory in acknowledged}
         assert database.memory_stores.retrieve(store.id).head_seq == len(versions) > 0
+
+
+@pytest.mark.parametrize("side", ["request", "reply"])
+def test_a_run_whose_connection_is_lost_has_each_of_its_events_once(
+    proxied: Database, proxy: LossyProxy, side: Side
+) -> None:
+    runs, run_id, session_id, here = proxied.runs, ids.mint("run"), ids.mint("sesn"), this_process()
+
+    def append(n: int, status: RunStatus = "running") -> bool:
+        event = RunEvent(n, "text_delta", {"text": str(n)}, datetime(2026, 11, 30, tzinfo=UTC))
+        return runs.append(
+            run_id, [event], session_id=session_id, process=here, turns=n, usage=Usage(), cost_usd=None, status=status
+        )
+
+    proxy.lose(side, b"run_begin")
+    run = runs.begin(run_id, session_id=session_id, kind="live", model="m", prompt="Tidy", process=here)
+    append(1)  # its statement is prepared
+    proxy.lose(side, b"run_append")
+    append(2)
+    proxy.lose(side, b"run_ask_stop")
+    assert runs.ask_stop(run_id).id == run.id
+    proxy.lose(side, b"run_append")
+    assert append(3, "stopped")
+    proxy.lose(side, b"run_take_over")
+    assert runs.take_over(run_id, here).status == "stopped"
+    assert [event.n for event in runs.events(run_id)] == [1, 2, 3]
+    proxy.lose(side, b"run_delete")
+    runs.delete(run_id)
+    assert proxy.cuts == 6
+    with pytest.raises(RunNotFoundError):
+        runs.retrieve(run_id)
+
+
+def test_what_a_run_could_not_write_is_written_when_the_server_is_back(proxied: Database, proxy: LossyProxy) -> None:
+    runs, run_id, session_id, here = proxied.runs, ids.mint("run"), ids.mint("sesn"), this_process()
+    runs.begin(run_id, session_id=session_id, kind="live", model="m", prompt="Tidy", process=here)
+    event = RunEvent(1, "text_delta", {"text": "one"}, datetime(2026, 11, 30, tzinfo=UTC))
+
+    def append() -> bool:
+        return runs.append(run_id, [event], session_id=session_id, process=here, turns=1, usage=Usage(), cost_usd=None)
+
+    append()
+    proxy.lose("reply", b"run_append", then_refuse=True)
+    with pytest.raises(DatabaseUnavailableError):
+        append()
+    proxy.refuses = False
+    append()
+    assert runs.events(run_id) == [event]

@@ -47,6 +47,22 @@ def test_a_forked_child_is_another_process_and_gone_when_it_has_ended() -> None:
     assert run_processes.is_gone(named, 0)
 
 
+def test_a_process_that_proc_hides_is_there_if_it_cannot_be_signalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user's, where /proc is mounted with hidepid."""
+    known = run_processes.read(run_processes.this_process())
+    assert known is not None
+    answers: list[type[OSError]] = [PermissionError, ProcessLookupError]
+
+    def refuse(pid: int, signal: int) -> None:
+        raise answers[0]
+
+    monkeypatch.setattr(os, "kill", refuse)
+    hidden = str(replace(known, pid=2**22 + 1))  # above the highest pid that Linux gives
+    assert not run_processes.is_gone(hidden, LONG)
+    answers.pop(0)
+    assert run_processes.is_gone(hidden, 0)
+
+
 @pytest.mark.parametrize("text", ["", "nobody", "[]", "{}", '["host", "boot", "ns", "pid", "1"]', "[1, 2]", "null"])
 def test_what_names_no_process_is_nobody(text: str) -> None:
     assert run_processes.read(text) is None

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 import psycopg
@@ -150,6 +151,12 @@ def test_a_number_that_json_does_not_have_becomes_null(database: Database, begin
     run = begin()
     append(database, run, [event(1, input={"a": [float("nan"), 1.5], "b": float("inf"), "c": (float("-inf"),)})])
     assert database.runs.events(run.id)[0].data == {"input": {"a": [None, 1.5], "b": None, "c": [None]}}
+
+
+def test_a_mapping_of_any_kind_is_an_object(database: Database, begin: Callable[..., RunRecord]) -> None:
+    run = begin()
+    append(database, run, [RunEvent(1, "replied", MappingProxyType({"a": (MappingProxyType({"b": 1}),)}), NOON)])
+    assert database.runs.events(run.id)[0].data == {"a": [{"b": 1}]}
 
 
 def test_what_is_no_json_is_refused_and_nothing_is_written(database: Database, begin: Callable[..., RunRecord]) -> None:
@@ -299,6 +306,38 @@ def test_a_run_that_is_deleted_is_gone_with_all_that_happened(
     ):
         with pytest.raises(RunNotFoundError, match=run.id):
             absent()
+
+
+def test_closing_a_lost_run_does_not_move_its_end(
+    database: Database, begin: Callable[..., RunRecord], shared_dsn: str
+) -> None:
+    run = begin(process=ELSEWHERE)
+    with psycopg.connect(shared_dsn, autocommit=True) as admin:
+        admin.execute("UPDATE memkernel.runs SET seen_at = '2026-01-01 12:00Z' WHERE id = %s", [run.id])
+    lost = database.runs.take_over(run.id, this_process())
+    append(database, run, [event(1, "run_ended")], status="lost", error="its process ended")
+    closed = database.runs.retrieve(run.id)
+    assert (closed.status, closed.ended_at) == ("lost", lost.ended_at)
+    assert lost.ended_at == datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def test_nobody_waits_for_the_disk_while_a_run_runs_but_its_end_is_safe(
+    database: Database, begin: Callable[..., RunRecord], shared_dsn: str
+) -> None:
+    run = begin()
+    append_to = (
+        "SELECT memkernel.run_append(%s, %s, %s, '{}', '{}', '{}', '{}', 1, 1, 1, 1, 1, NULL, %s, NULL, ''), "
+        "current_setting('synchronous_commit')"
+    )
+    with psycopg.connect(shared_dsn) as connection:
+        waits = connection.execute("SHOW synchronous_commit").fetchone()
+        for status, expected in (("running", ("off",)), ("done", waits)):
+            values = [run.session_id, run.id, this_process(), status]
+            row = connection.execute(append_to, values).fetchone()
+            assert row is not None
+            assert row[1:] == expected
+            connection.commit()
+            assert connection.execute("SHOW synchronous_commit").fetchone() == waits
 
 
 # -- listing ---------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ CREATE TABLE memkernel.runs (
 
 CREATE INDEX runs_id ON memkernel.runs (id);
 CREATE INDEX runs_newest ON memkernel.runs (workspace_id, started_at DESC, id DESC);
+CREATE INDEX runs_running ON memkernel.runs (workspace_id) WHERE status = 'running';
 
 CREATE TABLE memkernel.run_events (
     workspace_id text COLLATE "C" NOT NULL DEFAULT 'default',
@@ -115,7 +116,7 @@ BEGIN
         cache_read_input_tokens = p_cache_read, cache_creation_input_tokens = p_cache_creation, cost_usd = p_cost,
         status = p_status, stop_reason = p_stop_reason, error = p_error,
         seen_at = greatest(moment, r.seen_at),
-        ended_at = CASE WHEN p_status <> 'running' THEN greatest(moment, r.seen_at) END
+        ended_at = CASE WHEN p_status <> 'running' THEN coalesce(r.ended_at, greatest(moment, r.seen_at)) END
     WHERE r.session_id = p_session AND r.id = p_run AND r.process = p_process
     RETURNING * INTO run;
     IF NOT FOUND THEN
