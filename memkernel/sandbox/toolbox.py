@@ -68,10 +68,10 @@ class Toolbox:
 
     def interrupt(self) -> None:
         """End the call that runs and kill what it started: its answer says so. Nothing where none runs."""
-        process = self._process
-        if self._is_running and process is not None:
-            self._is_interrupted = True
-            process.kill()
+        if self._is_running:
+            self._is_interrupted = True  # a server that is still being started is asked nothing
+            if (process := self._process) is not None:
+                process.kill()
 
     def close(self) -> None:
         """End the server and all that it started."""
@@ -81,6 +81,8 @@ class Toolbox:
 
     def _answered(self, name: str, given: Mapping[str, object]) -> ToolAnswer:
         process = self._server()
+        if self._is_interrupted:
+            return ToolAnswer(f"{name}: {_INTERRUPTED}", is_error=True)
         number = next(self._ids)
         process.write(_line({"id": number, "name": name, "given": self._mapped(name, given)}))
         seconds = _seconds(name, given)

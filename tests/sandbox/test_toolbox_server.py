@@ -179,6 +179,22 @@ def test_no_answer_at_all_raises(line: bytes) -> None:
     assert answer is None or isinstance(answer, ToolAnswer)
 
 
+def test_an_interrupt_while_the_server_is_being_started_is_kept() -> None:
+    """What would run then is not even asked for; the next call is another one."""
+
+    class Slow(LyingBackend):
+        def process(self, argv: Sequence[str]) -> Process:
+            tools.interrupt()
+            return self.liar
+
+    backend = Slow(b'{"id": 1, "text": "done"}')
+    tools = bare_tools.toolbox(backend)
+    interrupted = ToolAnswer("bash: interrupted by the user", is_error=True)
+    assert tools.call("bash", {"command": "rm -rf ."}) == interrupted
+    assert [asked for asked in backend.liar.asked if "name" in asked] == []
+    assert tools.call("bash", {"command": "ls"}) == ToolAnswer("done")
+
+
 # -- bounded searches ------------------------------------------------------------------------------------------
 
 
