@@ -17,10 +17,12 @@ class UnsupportedClientError(AgentError):
     """The client given is no Anthropic client, or an asynchronous one; `use` names the one to take then."""
 
     def __init__(self, client: object, *, use: str = "") -> None:
-        kind = f"{type(client).__module__}.{type(client).__qualname__}"
+        kind = client if isinstance(client, type) else type(client)
+        name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        why = "is asynchronous, and an agent's loop is not" if use else "is no Anthropic client"
         super().__init__(
-            f"{kind} is asynchronous, and an agent's loop is not" if use else f"{kind} is no Anthropic client",
-            hint=f"Pass {use}(…) instead." if use else "Pass anthropic.Anthropic(), or a client of its family.",
+            f"{name} {'is a class, no client' if isinstance(client, type) else why}",
+            hint=f"Pass {use}(…) instead." if use else "Pass anthropic.Anthropic(…), or a client of its family.",
         )
         self.client = client
 

@@ -12,7 +12,7 @@ from anthropic.lib.bedrock import AnthropicBedrock, AnthropicBedrockMantle
 from anthropic.lib.vertex import AnthropicVertex, AsyncAnthropicVertex
 
 from memkernel.agent import clients
-from memkernel.errors import AgentError, NoApiKeyError, UnsupportedClientError
+from memkernel.errors import AgentError, InvalidInputError, NoApiKeyError, UnsupportedClientError
 from memkernel.models import Settings
 
 KEY: Any = {"api_key": "k"}
@@ -83,12 +83,64 @@ class OpenAI:
     """A client of another house."""
 
 
-@pytest.mark.parametrize("client", [OpenAI(), "sk-ant-…", object(), anthropic.Anthropic])
-def test_anything_else_is_refused(client: object) -> None:
-    with pytest.raises(UnsupportedClientError, match="is no Anthropic client") as caught:
+@pytest.mark.parametrize(
+    ("client", "sentence"),
+    [
+        (OpenAI(), f"{__name__}.OpenAI is no Anthropic client"),
+        ("sk-ant-…", "str is no Anthropic client"),
+        ({"api_key": "k"}, "dict is no Anthropic client"),
+        (object(), "object is no Anthropic client"),
+        (anthropic.Anthropic, "anthropic.Anthropic is a class, no client"),
+        (anthropic.AsyncAnthropic, "anthropic.AsyncAnthropic is a class, no client"),
+    ],
+)
+def test_anything_else_is_refused_by_name(client: object, sentence: str) -> None:
+    with pytest.raises(UnsupportedClientError) as caught:
         clients.checked(client)
     assert caught.value.client is client
-    assert caught.value.hint == "Pass anthropic.Anthropic(), or a client of its family."
+    assert str(caught.value).replace("anthropic._client.", "anthropic.") == sentence
+    assert caught.value.hint == "Pass anthropic.Anthropic(…), or a client of its family."
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence", "extra"),
+    [
+        (FAMILY[2], "AnthropicBedrock signs its requests with boto3", "bedrock"),
+        (
+            lambda: AnthropicVertex(region="us-east5", project_id="p"),
+            "AnthropicVertex signs its requests with",
+            "vertex",
+        ),
+        (
+            lambda: anthropic.AnthropicAWS(workspace_id="w", aws_access_key="a", aws_secret_key="s", **AWS),
+            "AnthropicAWS signs its requests with boto3",
+            "bedrock",
+        ),
+    ],
+)
+def test_a_client_whose_package_is_missing_is_told_at_once(
+    make: Callable[[], Any], sentence: str, extra: str, closing: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(name: str) -> None:
+        if name.startswith("google"):
+            raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(clients, "find_spec", nothing)
+    closing.append(make())
+    with pytest.raises(AgentError, match=sentence) as caught:
+        clients.checked(closing[0])
+    assert f'pip install "anthropic[{extra}]"' in caught.value.hint
+
+
+@pytest.mark.parametrize("make", [FAMILY[3], FAMILY[4], FAMILY[6]])
+def test_a_client_with_a_key_of_its_own_needs_no_package(
+    make: Callable[[], Any], closing: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(_name: str) -> None: ...
+
+    monkeypatch.setattr(clients, "find_spec", nothing)
+    closing.append(make())
+    assert clients.checked(closing[0]) is closing[0]
 
 
 def test_a_client_without_a_key_is_refused_before_any_request(closing: list[Any]) -> None:
@@ -112,10 +164,47 @@ def test_scripted_asks_no_model_even_with_a_key() -> None:
     assert clients.choose(None, None, Settings(api_key="k", model="scripted")).kind == "scripted"
 
 
-def test_a_model_asked_for_by_name_needs_a_key() -> None:
+@pytest.mark.parametrize("settings", [Settings(), Settings(demo=True)])
+def test_a_model_asked_for_by_name_needs_a_key(settings: Settings) -> None:
     with pytest.raises(NoApiKeyError) as caught:
-        clients.choose("claude-sonnet-5-5", None, Settings())
-    assert 'model="scripted"' in caught.value.hint
+        clients.choose("claude-sonnet-5-5", None, settings)
+    assert caught.value.lines() == [
+        "NoApiKeyError: ANTHROPIC_API_KEY is not set",
+        'Set it. Without one, replay="demo" (`%%agent --replay demo`) shows a recorded run, and model="scripted" '
+        "answers a few sentences.",
+    ]
+
+
+def test_a_model_that_the_environment_names_needs_a_key_but_in_a_demonstration() -> None:
+    with pytest.raises(NoApiKeyError):
+        clients.choose(None, None, Settings(model="claude-sonnet-5-5"))
+    assert clients.choose(None, None, Settings(model="claude-sonnet-5-5", demo=True)).kind == "scripted"
+
+
+def test_a_recording_answers_in_a_models_place_whatever_the_settings() -> None:
+    speaker = clients.choose(None, None, Settings(api_key="k", model="claude-sonnet-5-5"), replay="demo", speed=2)
+    assert (speaker.model, speaker.kind) == ("scripted", "recorded")
+    assert speaker.recording
+    assert speaker.recording.name == "demo"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"model": "claude-sonnet-5-5"}, "a replay asks no model, and takes no model"),
+        ({"client": anthropic.Anthropic(**KEY)}, "a replay asks no model, and takes no client"),
+    ],
+)
+def test_a_replay_takes_neither_model_nor_client(options: dict[str, Any], sentence: str, closing: list[Any]) -> None:
+    closing += [options["client"]] if "client" in options else []
+    with pytest.raises(InvalidInputError, match=sentence):
+        clients.choose(options.get("model"), options.get("client"), Settings(), replay="demo")
+
+
+@pytest.mark.parametrize("replay", ["", "  ", 3, b"demo"])
+def test_a_recording_is_named_by_a_text(replay: Any) -> None:
+    with pytest.raises(InvalidInputError, match="a recording is named by a text or a path"):
+        clients.choose(None, None, Settings(), replay=replay)
 
 
 def test_with_a_key_the_default_model_answers(closing: list[Any]) -> None:
