@@ -78,6 +78,7 @@ class _Loop:
         self._budget = Budget(run.limits, run.price)
         self._turn = Turn(run)
         self._failures = 0
+        self._known_tokens = 0  # of the last prompt; the next one holds it
 
     def play(self) -> None:
         run = self._run
@@ -130,8 +131,9 @@ class _Loop:
     def _allowance(self) -> Allowance:
         run, asked = self._run, self._request
         spent = Spent(run.usage, run.cost_usd or 0.0, run.turns)
+        least_tokens = max(self._known_tokens, limits.least_tokens(run.messages))
         smallest = limits.smallest_reply(asked.max_tokens, asked.options)
-        return self._budget.allow(spent, limits.least_tokens(run.messages), asked.max_tokens, smallest)
+        return self._budget.allow(spent, least_tokens, asked.max_tokens, smallest)
 
     def _ask(self, allowance: Allowance) -> Status | None:
         """One request and its turn: how it ends the run, or None where the run goes on."""
@@ -150,8 +152,10 @@ class _Loop:
     def _stream(self, runner: BetaStreamingToolRunner[None]) -> BetaMessageStream[None]:
         try:
             return self._run.stopping.wait_for(lambda: next(runner))
-        except anthropic.APIError as error:
+        except anthropic.AnthropicError as error:
             raise TurnFailedError(error) from error
+        except Exception as error:  # the client itself failed: it cannot sign
+            raise retry.not_sent(error) from error
 
     def _take(
         self, runner: BetaStreamingToolRunner[None], reply: ParsedBetaMessage[None], allowance: Allowance
@@ -161,6 +165,7 @@ class _Loop:
         run.usage, run.turns, run.stop_reason, self._failures = run.usage + usage, run.turns + 1, reply.stop_reason, 0
         if run.price is not None:
             run.cost_usd = (run.cost_usd or 0.0) + prices.cost_usd(reply.usage, run.price)
+        self._known_tokens = 0 if long_runs.shortens(self._request.options) else prices.prompt_tokens(reply.usage)
         called = reply.stop_reason == "tool_use" and self._answer(runner)
         run.publish(TurnEnded(run.turns, reply.stop_reason, usage))
         self._turn = Turn(run)

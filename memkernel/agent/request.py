@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from anthropic.lib.tools import BetaBuiltinFunctionTool, BetaFunctionTool, BetaRunnableToolset
 
-from memkernel.agent import approval, cache_marks, checks, long_runs
+from memkernel.agent import approval, cache_marks, checks, long_runs, prices
 from memkernel.agent.approval import Policy
 from memkernel.agent.clients import Client, Speaker
+from memkernel.agent.prices import Price
 from memkernel.errors import InvalidInputError
+from memkernel.models import RunKind
 
 if TYPE_CHECKING:
     from anthropic.types.beta import BetaToolUnionParam
@@ -51,13 +53,11 @@ class Request:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-def checked(
-    speaker: Speaker, *, system: object, max_tokens: object, options: Mapping[str, Any], cache: object = True
-) -> Request:
+def checked(speaker: Speaker, *, system: object, max_tokens: object, options: object, cache: object = True) -> Request:
     """What a person asked for, if it can be sent; still without tools.
 
     Raises:
-        InvalidInputError: a value of the wrong kind.
+        InvalidInputError: a value of the wrong kind; an option that the runner does not have, or that is set here.
     """
     if not isinstance(cache, bool):
         raise InvalidInputError(f"cache is {cache!r:.80}, not True or False")
@@ -67,9 +67,25 @@ def checked(
         system=checks.text_or_none("system", system, hint="Leave it out where there is none."),
         max_tokens=checks.count("max_tokens", max_tokens),
         recording=speaker.recording.sentence if speaker.recording else "",
-        options=options,
+        options=checks.options(options, speaker.client.beta.messages.tool_runner),
         cache=cache,
     )
+
+
+def price(request: Request, kind: RunKind, own: object, environment: str | None) -> Price | None:
+    """What the model's tokens cost, or None where that is not known.
+
+    Args:
+        request: whose model is asked.
+        kind: who answers.
+        own: a person's prices.
+        environment: the same, from MEMKERNEL_PRICES.
+
+    Raises:
+        InvalidInputError: prices that are none.
+    """
+    known = prices.checked(own, environment)
+    return prices.price_of(request.model, kind, prices=known, options=request.options)
 
 
 def with_tools(request: Request, tools: Sequence[object]) -> Request:
@@ -124,7 +140,7 @@ def _checked_tool(tool: object) -> Tool:
 
 def names(tools: Sequence[Tool]) -> list[str]:
     """What the tools are called."""
-    return [str(_name(tool)) for tool in tools]
+    return [_name(tool) for tool in tools]
 
 
 def run_elsewhere(tools: Sequence[Tool]) -> list[str]:
@@ -132,8 +148,13 @@ def run_elsewhere(tools: Sequence[Tool]) -> list[str]:
     return names([tool for tool in tools if isinstance(tool, BetaRunnableToolset | Mapping)])
 
 
-def _name(tool: Tool) -> object:
-    return tool.get("name") if isinstance(tool, Mapping) else getattr(tool, "name", tool)
+def _name(tool: Tool) -> str:
+    if isinstance(tool, BetaRunnableToolset):
+        return tool.toolset_name
+    if isinstance(tool, Mapping):
+        given = cast("Mapping[str, object]", tool)
+        return str(given.get("name") or given.get("mcp_server_name") or given.get("type"))
+    return tool.name
 
 
 def declaration(tool: Tool) -> Mapping[str, Any]:

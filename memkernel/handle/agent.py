@@ -122,34 +122,30 @@ class Agent:
             SandboxError: the sandbox cannot be started.
         """
         from memkernel.agent import clients, limits, recorder, request
-        from memkernel.agent import prices as price_list
 
         settings = config.load()
         speaker = clients.choose(model, client, settings, replay=replay, speed=speed)
         self.model = speaker.model
         self.kind: RunKind = speaker.kind
-        if speaker.recording is not None:
-            on_existing = speaker.recording.on_existing
+        on_existing = speaker.recording.on_existing if speaker.recording else on_existing
         self._recorder = recorder.recorder(record, replay, on_existing=on_existing)
         self._with = Equipment(store, sandbox, tools, scope=scope, profile=profile, on_existing=on_existing)
         self._with.check_isolation(self.kind, allow_unisolated=allow_unisolated)
-        asked = checks.options(options, speaker.client.beta.messages.tool_runner)
-        own_prices = price_list.checked(prices, settings.prices)
-        self._price = price_list.price_of(self.model, self.kind, prices=own_prices, options=asked)
+        asked = request.checked(speaker, system=system, max_tokens=max_tokens, options=options, cache=cache)
+        self._price = request.price(asked, self.kind, prices, settings.prices)
         self.limits = limits.checked(
             model=self.model,
             price=self._price,
-            options=asked,
+            options=asked.options,
             max_turns=max_turns,
             max_total_tokens=max_total_tokens,
             max_cost_usd=max_cost_usd,
             max_time_s=max_time_s,
         )
-        plain = request.checked(speaker, system=system, max_tokens=max_tokens, options=asked, cache=cache)
         self.session_id = self._with.start(checks.session_id(session_id))
-        equipped = self._equipped(self._with.introduced(plain))
-        self._request = request.shortened(equipped, clear_tool_results, compaction)
-        self.approvals = Approvals(request.policy(equipped, approve))
+        asked = self._equipped(self._with.introduced(asked))
+        self.approvals = Approvals(request.policy(asked, approve))
+        self._request = request.shortened(asked, clear_tool_results, compaction)
         self.messages: list[Message] = []
         self.last_run: Run | None = None
         self._running = threading.Lock()
@@ -262,7 +258,7 @@ class Agent:
         with ExitStack() as held:
             run = self._new_run(begin, sink, held)
             self.last_run = run
-            run.approvals.asker = asking.ask
+            run.approvals.asker = asking.ask if show else None
             if show:
                 _show(run)
             if wait:
