@@ -71,12 +71,13 @@ class Reply:
 
 @dataclass(frozen=True)
 class Failure:
-    """An HTTP error in place of a reply."""
+    """An HTTP error in place of a reply; `page` is what something between the client and the API says instead."""
 
     status: int
     error_type: str = "api_error"
     message: str = "scripted failure"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    page: str = ""
 
 
 def reply(*blocks: str | Thinking | ToolUse | Mapping[str, Any], **more: Any) -> Reply:

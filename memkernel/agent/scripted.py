@@ -155,7 +155,7 @@ class ScriptedModel:
         return JSONResponse({"input_tokens": script.count_tokens(await request.json())})
 
     async def _messages(self, request: Request) -> Response:
-        from starlette.responses import JSONResponse, StreamingResponse
+        from starlette.responses import HTMLResponse, JSONResponse, StreamingResponse
 
         body = await request.json()
         self.requests.append(body)
@@ -163,6 +163,8 @@ class ScriptedModel:
         respond = self._scripts.get(request.path_params.get("script", ""), self._respond)
         said = _refusal(body) or respond(body)
         identity = {"request-id": f"req_{uuid.uuid4().hex[:24]}"}
+        if isinstance(said, Failure) and said.page:
+            return HTMLResponse(said.page, said.status, dict(said.headers))
         if isinstance(said, Failure):
             envelope = script.error_envelope(said.error_type, said.message, identity["request-id"])
             return JSONResponse(envelope, said.status, {**identity, **said.headers})

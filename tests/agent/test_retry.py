@@ -11,11 +11,12 @@ import anthropic
 import pytest
 from anthropic import beta_tool
 
-from memkernel.agent import retry
+from memkernel.agent import loop, retry
 from memkernel.agent.events import Notice, Replied, TextDelta, ToolCalled, TurnEnded, TurnStarted
-from memkernel.agent.script import Failure, ToolUse, reply
+from memkernel.agent.run import Run
+from memkernel.agent.script import Failure, Reply, ToolUse, reply
 from memkernel.errors import ModelRequestError
-from tests.fix_agent import Play
+from tests.fix_agent import Play, Scripted
 
 AT_ONCE = {"retry-after-ms": "1"}
 
@@ -129,7 +130,9 @@ def test_fault_53_a_reply_that_breaks_is_dropped_and_asked_for_again(play: Play,
     assert isinstance(notice, Notice)
     assert notice.kind == "retry"
     assert re.search(r"; trying again in 0\.0 s \(1 of 2\)\.$", notice.text)
+    assert len(played.model.requests) == 3
     assert played.model.requests[0] == played.model.requests[1]
+    assert {headers["x-stainless-retry-count"] for headers in played.model.headers} == {"0"}  # the SDK tries once
 
 
 def test_fault_53_an_error_event_says_what_it_was(play: Play) -> None:
@@ -178,6 +181,33 @@ def test_a_call_whose_input_ends_too_early_is_an_error_result(play: Play) -> Non
     played = play([reply(ToolUse("note", '{"text": "ha')), reply("I see.")], [note])
     assert (played.run.status, calls) == ("done", [])
     assert played.results()[0]["is_error"]
+
+
+def test_fault_53_a_reply_that_hangs_is_given_up_and_asked_for_again(scripted: Scripted) -> None:
+    """fault 53: the client's own timeout counts from event to event."""
+    asked: list[Any] = []
+
+    def answers(body: Any) -> Reply:
+        asked.append(body)
+        return reply("Half a", breaks="hangs") if len(asked) == 1 else reply("Whole.")
+
+    run = Run("Go", model="claude-sonnet-5-5")
+    client = scripted(answers=answers).client(timeout=2.0, max_retries=9)
+    loop.play(run, loop.Request(client, run.model))
+    assert (run.status, run.text) == ("done", "Whole.")
+    assert asked[0] == asked[1]
+    first = next(event for event in run.events if isinstance(event, Notice))
+    assert first.text.startswith("The reply broke off while it streamed: ")
+
+
+@pytest.mark.parametrize(("status", "reason"), [(502, "Bad Gateway"), (504, "Gateway Timeout"), (413, "")])
+def test_the_page_of_a_proxy_is_not_shown(play: Play, status: int, reason: str) -> None:
+    page = "<html><body><h1>nginx</h1>" + "<p>…</p>" * 99
+    played = play([Failure(status, page=page)], client={"max_retries": 0})
+    assert isinstance(played.error, ModelRequestError)
+    assert str(played.error).startswith(f"the API answered {status}: {reason}")
+    assert "<" not in str(played.error)
+    assert played.error.hint
 
 
 def test_after_a_failed_run_the_conversation_goes_on(play: Play) -> None:
