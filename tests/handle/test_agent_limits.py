@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,6 +25,24 @@ PATIENCE_S = 30.0
 def look() -> str:
     """Look around."""
     return "a tree"
+
+
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_PROFILE",
+        "MEMKERNEL_MODEL",
+        "MEMKERNEL_PRICES",
+    ):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def store(dsn: str) -> Iterator[mk.Store]:
+    with mk.connect(dsn) as db:
+        yield db.store("Team notes", create=True)
 
 
 WEB: Any = {"type": "web_search_20250305", "name": "web_search"}
@@ -200,3 +219,66 @@ def test_the_context_is_counted_part_by_part(scripted: Scripted) -> None:
     assert list(agent.context("And now?").df().columns) == ["part", "tokens"]
     assert len(model.requests) == before
     assert conversation.complaint(agent.messages) is None
+
+
+# -- with a memory ---------------------------------------------------------------------------------
+
+
+def create(path: str, call_id: str) -> Reply:
+    return reply(ToolUse("memory", {"command": "create", "path": f"/memories{path}", "file_text": "SI"}, id=call_id))
+
+
+def test_clearing_spares_the_memory_and_the_memory_tool_is_marked_last(scripted: Scripted, store: mk.Store) -> None:
+    """FAULTS 54."""
+    model = scripted(create("/a.md", "toolu_1"), reply("Done."))
+    agent = mk.Agent("claude-sonnet-5-5", client=model.client(), store=store, clear_tool_results=True)
+    assert agent.run("Go", show=False).status == "done"
+    for body in model.requests:
+        (edit,) = body["context_management"]["edits"]
+        assert edit == {"type": "clear_tool_uses_20250919", "exclude_tools": ["memory"]}
+        assert body["tools"] == [{"type": "memory_20250818", "name": "memory", "cache_control": {"type": "ephemeral"}}]
+    assert store.read("/a.md") == "SI"
+
+
+def test_a_denied_write_saves_nothing_and_an_approved_one_does(scripted: Scripted, store: mk.Store) -> None:
+    model = scripted(create("/a.md", "toolu_1"), create("/b.md", "toolu_2"), reply("Done."))
+    agent = mk.Agent("claude-sonnet-5-5", client=model.client(), store=store, approve={"memory": "ask"})
+
+    def answer(event: Event) -> None:
+        if isinstance(event, ApprovalAsked) and agent.last_run is not None:
+            said = agent.last_run.deny if event.tool_use_id == "toolu_1" else agent.last_run.approve
+            said(event.tool_use_id)
+
+    run = agent.run("Go", show=False, sink=answer)
+    assert [version.path for version in run.changes] == ["/b.md"]
+    assert list(run.changes_by("toolu_1")) == []
+    assert [record.status for record in store.connection.runs()] == ["done"]
+
+
+def test_a_run_that_is_stopped_while_it_waits_for_a_person_is_kept_so(scripted: Scripted, store: mk.Store) -> None:
+    model = scripted(create("/a.md", "toolu_1"), reply("Then not."))
+    agent = mk.Agent("claude-sonnet-5-5", client=model.client(), store=store, approve="ask")
+    is_asked = threading.Event()
+    run = agent.start("Go", show=False, sink=lambda event: is_asked.set() if isinstance(event, ApprovalAsked) else None)
+    assert is_asked.wait(PATIENCE_S)
+    run.stop()
+    assert run.wait(PATIENCE_S).status == "stopped"
+    assert list(run.changes) == []
+    kept = store.connection.run(run.id)
+    assert (kept.status, kept.turns) == ("stopped", 1)
+    again = agent.run("And now?", show=False)
+    assert (again.status, again.text) == ("done", "Then not.")
+
+
+def writes(body: Any) -> Reply:
+    return create("/a.md", f"toolu_{len(body['messages'])}")
+
+
+def test_what_a_limit_ended_is_kept_with_its_cost(scripted: Scripted, store: mk.Store) -> None:
+    model = scripted(answers=writes)
+    agent = mk.Agent("my-model", client=model.client(), store=store, prices={"my-model": (1_000, 0)}, max_cost_usd=1.5)
+    run = agent.run("Go", show=False)
+    kept = store.connection.run(run.id)
+    assert (run.status, kept.status) == ("max_cost", "max_cost")
+    assert kept.cost_usd == pytest.approx(run.cost_usd)
+    assert kept.cost_usd == pytest.approx(run.usage.input_tokens / 1_000)
