@@ -78,7 +78,7 @@ def _sentences(store: StoreReport) -> Iterator[str]:
     if store.held_back is not None:
         yield _held_back(store, store.held_back.paths)
     for note in store.notes:
-        yield f"{store.mount_path}: {one_line(note)}."
+        yield f"{_within(store, note) if note.startswith('/') else f'{store.mount_path}: {one_line(note)}'}."
 
 
 def _not_saved(path: str, conflict: SyncConflict) -> str:

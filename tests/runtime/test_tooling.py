@@ -66,6 +66,11 @@ def test_nothing_is_added_where_all_is_saved_or_only_brought_up() -> None:
     assert tooling.told(Answer(""), report(pulled=("/a.md",), removed=("/b.md",))) == Answer("")
 
 
+def test_what_became_of_a_read_only_mount_that_nothing_protects_is_told() -> None:
+    note = "/a.md was changed, but the mount is read-only; its text was put aside"
+    assert tooling.told(Answer(""), report(notes=(note,))) == Answer(f"{MOUNT}{note}.")
+
+
 def test_a_tool_that_failed_stays_an_error() -> None:
     refused = report(refused=(RefusedFile("/link", "it is a symbolic link"),))
     assert tooling.told(Answer("no", is_error=True), refused).is_error
@@ -227,6 +232,41 @@ def test_what_a_killed_process_had_not_saved_is_the_calls_when_it_is_recovered(
     boxes(notes, backend="local")
     assert paths(notes, CALL) == ["/a.md"]
     assert notes.read("/a.md") == "draft\n"
+
+
+AN_AGENT = """
+from memkernel.agent.script import ToolUse, reply
+from memkernel.agent.scripted import ScriptedModel
+
+calls = [ToolUse("bash") for _ in range(30)]
+for n, call in enumerate(calls):
+    call.input["command"] = f"echo {call.id} > /mnt/memory/team-notes/{n}.md"
+model = ScriptedModel()
+model.start()
+model.follow([reply(call) for call in calls] + [reply("Done.")])
+agent = mk.Agent("claude-sonnet-5-5", sandbox=box, client=model.client(), allow_unisolated=True)
+run = agent.run("Write", show=False)
+"""
+
+
+@pytest.mark.parametrize("number", [0, 9, 29])
+def test_a_kernel_that_is_killed_leaves_every_change_with_its_call(
+    number: int, notes: mk.Store, boxes: MakeBox, launch: Launch, sandbox_home: Path
+) -> None:
+    """Each call writes its own id: what it saved, and what the recovery saved of it, must say the same."""
+    process = launch("local")
+    process.start()
+    process.begin(f"exec({AN_AGENT!r}, globals())")
+    wait_until(lambda: list(sandbox_home.glob(f"sessions/*/mnt/memory/team-notes/{number}.md")), 60)
+    process.kill()
+    boxes(notes, backend="local")  # its start recovers what was left
+    made = notes.log()
+    assert len(made) >= number
+    for version in made:
+        written = notes.read(version.path or "").strip()  # nothing, where the command was killed as well
+        cause = notes.connection.database.memory_versions.cause(notes.id, version.id)
+        assert cause is not None
+        assert cause.tool_use_id == (written or cause.tool_use_id)
 
 
 # -- ended by a person -----------------------------------------------------------------------------
