@@ -43,6 +43,9 @@ BADGES: Final[dict[RunKind, str]] = {
 SHOWN_AGAIN: Final = "shown again, nothing runs now"
 """The badge of a run that is shown from its record."""
 
+_NEWS: Final = frozenset({"recording", "compaction"})
+"""Notices of what is as it should be."""
+
 WAITS: Final = "waits for your approval"
 _DENIED: Final = {"person": "denied", "policy": "not allowed", "stop": "not run"}
 _TELLING: Final[Mapping[str, Sequence[str]]] = {
@@ -100,7 +103,7 @@ def entries(events: Iterable[Event], made: Made = _NOTHING_MADE) -> list[Transcr
             case Notice(kind=kind, text=text):
                 if kind == "retry":
                     del found[turn_begins:]
-                found.append(TranscriptEntry("notice", text))
+                found.append(TranscriptEntry("news" if kind in _NEWS else "notice", text))
                 turn_begins = len(found)
             case ApprovalAsked():
                 _put(found, event.tool_use_id, asked=f"? {WAITS}")
@@ -195,8 +198,8 @@ class TextTranscript:
                 self._line(f"  {_marked(event)}")
             case ToolReturned():
                 self._lines(_preview(event))
-            case Notice(text=text):
-                self._line(f"! {text}")
+            case Notice(kind=kind, text=text):
+                self._line(f"{'·' if kind in _NEWS else '!'} {text}")
             case RunEnded(status=status, turns=turns, usage=usage):
                 self._line(f"{status_words(status)} · {counted(turns, 'turn')} · {usage}")
             case _:

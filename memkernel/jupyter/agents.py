@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from memkernel.errors import AgentError
 from memkernel.handle.runs import running
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from memkernel.handle.sandbox import Sandbox
     from memkernel.handle.store import Store
 
+
+_PATIENCE_S: Final = 10.0
 
 Options: TypeAlias = Mapping[str, Any]
 
@@ -89,8 +92,12 @@ def _made(store: Store | None, box: Sandbox | None, options: Options, before: Ag
 
 
 def _check_free(agent: Agent) -> None:
-    if agent.last_run is not None and agent.last_run.status == "running":
+    last = agent.last_run
+    if last is not None and last.status == "running":
         raise AgentError(
             "this conversation's run goes on in the background",
             hint="`%agent stop` ends it; `%%agent --new` begins another conversation beside it.",
         )
+    with suppress(Exception):  # what it failed with was told
+        if last is not None:  # it has ended, and may still be putting things away
+            last.wait(_PATIENCE_S)

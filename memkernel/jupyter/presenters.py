@@ -49,8 +49,8 @@ _CONNECTION: Final = ("memkernel.handle.connection", "Connection")
 _SANDBOX: Final = ("memkernel.handle.sandbox", "Sandbox")
 _REJECTED: Final = ("memkernel.handle.rejected", "RejectedChange")
 
-_REACH_S: Final = 2.0
-"""So long a page may take to draw a run and to ask for anything."""
+_REACH_S: Final = 6.0
+"""So long a page may take to show the first call that waits, and to say so; a slow hub needs some seconds."""
 
 _WIDGETS: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("memkernel.handle.browse", "Browse"): ("store_browser", "StoreBrowser"),
@@ -94,10 +94,10 @@ def _follow(outputs: Outputs, run: Run) -> MemoryWidget | None:
 
 def _asker(reached: threading.Event) -> Callable[[ApprovalAsked], Answer | None]:
     """Asks in text, unless the page has shown that its buttons reach a kernel whose cell runs (UX 2.3): not all do."""
-    until = time.monotonic() + _REACH_S
+    waits_s = iter([_REACH_S])
 
     def ask_beside(asked: ApprovalAsked) -> Answer | None:
-        return None if reached.wait(max(until - time.monotonic(), 0.0)) else ask(asked)
+        return None if reached.wait(next(waits_s, 0.0)) else ask(asked)
 
     return ask_beside
 

@@ -11,7 +11,8 @@ from memkernel.render.marks import html_cut, html_line, visible_cut
 from memkernel.render.reports import duration_text
 from memkernel.render.style import TEXT_LINES, fitting_ends, framed, line_ends
 
-EntryKind = Literal["prompt", "text", "thinking", "tool", "notice"]
+EntryKind = Literal["prompt", "text", "thinking", "tool", "notice", "news"]
+"""A notice is of what must not be overlooked, news of what is as it should be."""
 
 RESULT_LINES: Final = 6
 LINE_CHARACTERS: Final = 400
@@ -105,12 +106,17 @@ def _notice_lines(entry: TranscriptEntry) -> list[str]:
     return [f"! {entry.text}"]
 
 
+def _news_lines(entry: TranscriptEntry) -> list[str]:
+    return [f"· {entry.text}"]
+
+
 _LINES: Final[dict[EntryKind, Callable[[TranscriptEntry], list[str]]]] = {
     "prompt": _prompt_lines,
     "text": _text_lines,
     "thinking": _thinking_lines,
     "tool": _tool_lines,
     "notice": _notice_lines,
+    "news": _news_lines,
 }
 
 # -- HTML ------------------------------------------------------------------------------------------
@@ -143,12 +149,17 @@ def _notice_html(entry: TranscriptEntry) -> str:
     return f'<p class="bad">{_said(entry.text)}</p>'
 
 
+def _news_html(entry: TranscriptEntry) -> str:
+    return f'<p class="faint">{_said(entry.text)}</p>'
+
+
 _HTML: Final[dict[EntryKind, Callable[[TranscriptEntry], str]]] = {
     "prompt": _prompt_html,
     "text": _text_html,
     "thinking": _thinking_html,
     "tool": _tool_html,
     "notice": _notice_html,
+    "news": _news_html,
 }
 
 

@@ -13,6 +13,7 @@ from memkernel.agent.events import (
     ApprovalAsked,
     Event,
     Notice,
+    NoticeKind,
     RunEnded,
     RunStarted,
     Status,
@@ -213,6 +214,14 @@ def test_errors_notices_and_long_results_are_printed() -> None:
 )
 def test_every_ending_has_its_words(status: Status, words: str) -> None:
     assert printed(ended(status, turns=2)) == [f"{words} · 2 turns · 100 tokens in, 20 out"]
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("recording", "·"), ("compaction", "·"), ("max_cost", "!")])
+def test_what_is_as_it_should_be_does_not_look_like_trouble(kind: NoticeKind, sign: str) -> None:
+    events = [started(), Notice(kind, "It is so.")]
+    assert f"{sign} It is so." in transcript.as_text(events)
+    assert ('class="bad"' in transcript.as_html(events)) == (sign == "!")
+    assert printed(*events)[-1] == f"{sign} It is so."
 
 
 # -- approvals, costs, calls ---------------------------------------------------------------------------

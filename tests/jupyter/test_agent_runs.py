@@ -14,6 +14,8 @@ from memkernel import errors, ids
 from memkernel.agent.event_rows import data_of
 from memkernel.agent.events import Event, RunStarted, TextDelta, ToolCalled, ToolReturned, TurnEnded, TurnStarted
 from memkernel.jupyter.commands.agent_runs import costs
+from memkernel.jupyter.preferences import Preferences
+from memkernel.jupyter.widgets.version_diff import VersionDiff
 from memkernel.models import Actor, Cause, RunEvent, RunRecord, Usage
 from memkernel.store.run_processes import this_process
 from tests.fix_kernel import Shell
@@ -175,6 +177,9 @@ def test_what_a_run_changed_is_known_from_its_record(shell: Shell, keep: Keep, s
     assert made_by in str(notes.diff("/a.md"))
     assert made_by in html_of(notes.diff("/a.md"))
     assert "made by" not in str(notes.diff("/b.md"))
+    widget = VersionDiff.of(notes.diff("/a.md"), Preferences())
+    assert widget is not None
+    assert widget.view["notes"] == [made_by]
 
 
 def test_a_run_that_goes_on_elsewhere_is_asked_to_stop(shell: Shell, keep: Keep, somebody_else: mk.Connection) -> None:
@@ -220,6 +225,7 @@ def test_runs_models_recordings_and_approvals_are_completed(shell: Shell, keep: 
     assert "--resume" in shell.complete("%%agent --re")
     assert shell.complete("%%agent --resume --n") == ["--new"]
     assert "claude-sonnet-5-5" in shell.complete("%%agent -m cl")
+    assert shell.complete("%%agent --replay de") == ["demo"]
     assert shell.complete("%%agent --approve-tool bash=a") == ["bash=auto", "bash=ask"]
     assert shell.complete("%%agent --approve n") == ["never"]
     assert shell.complete("%agent ls --status d") == ["done"]
