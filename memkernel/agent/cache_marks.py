@@ -97,6 +97,18 @@ def _lasting(*later: Sequence[Control] | Control | None) -> Control:
     return _AN_HOUR if "1h" in [control.get("ttl") for control in flat] else _USUAL
 
 
+def complaint(body: Mapping[str, Any]) -> str | None:
+    """What the API says to the marks of a request, as JSON; None where it takes them."""
+    parts = [body.get(name) for name in ("tools", "system", "messages")]
+    said = [*_anywhere(parts), *_anywhere({_KEY: body.get(_KEY)})]
+    if len(said) > MOST:
+        return f"A maximum of {MOST} blocks with cache_control may be provided. Found {len(said)}."
+    lasting = [control.get("ttl") == "1h" for control in said]
+    if lasting != sorted(lasting, reverse=True):
+        return "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block"
+    return None
+
+
 # -- a person's own --------------------------------------------------------------------------------
 
 

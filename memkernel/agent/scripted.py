@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from memkernel.agent import conversation, rules, script
+from memkernel.agent import cache_marks, conversation, rules, script
 from memkernel.agent.script import Body, Failure, Reply
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _refusal(body: Body) -> Failure | None:
     missing = [name for name in ("model", "max_tokens", "messages") if name not in body]
     if missing:
         return Failure(400, "invalid_request_error", f"{missing[0]}: Field required")
-    complaint = conversation.complaint(body["messages"])
+    complaint = conversation.complaint(body["messages"]) or cache_marks.complaint(body)
     return Failure(400, "invalid_request_error", complaint) if complaint else None
 
 

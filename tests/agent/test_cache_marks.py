@@ -157,6 +157,25 @@ def test_an_option_that_is_none_is_no_mark() -> None:
     assert marks(cache_control=None).conversation == FIVE
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"messages": [user(text(mark=FIVE))] * 5}, "A maximum of 4 blocks with cache_control"),
+        ({"tools": [{"cache_control": FIVE}], "system": [text(mark=HOUR)], "messages": []}, "must not come after"),
+        ({"messages": [user(result(text(mark=FIVE), mark=HOUR))]}, "must not come after"),
+        ({"messages": [user(text(mark=FIVE))], "cache_control": HOUR}, "must not come after"),
+    ],
+)
+def test_what_the_api_refuses_the_stand_in_refuses_too(body: dict[str, Any], why: str) -> None:
+    assert why in str(cache_marks.complaint(body))
+
+
+def test_what_the_api_takes_is_no_complaint() -> None:
+    assert cache_marks.complaint({"messages": [user(text())], "system": "S", "tools": []}) is None
+    lasting = {"tools": [{"cache_control": HOUR}], "messages": [user(text(mark=FIVE))], "cache_control": FIVE}
+    assert cache_marks.complaint(lasting) is None
+
+
 # -- whatever a person marks -----------------------------------------------------------------------
 
 
