@@ -8,10 +8,10 @@ from typing import Final
 
 from memkernel.agent import transcript
 from memkernel.agent.event_rows import event_of
-from memkernel.agent.events import Event, RunEnded
+from memkernel.agent.events import Event, RunEnded, TurnEnded
 from memkernel.agent.run import Changes, Held, Run
 from memkernel.errors import InvalidInputError
-from memkernel.models import RunEvent, RunRecord
+from memkernel.models import RunEvent, RunRecord, Usage
 
 MOST_PAUSE_S: Final = 3.0
 """Longer pauses, such as a night before somebody approved, are taken for this long."""
@@ -78,6 +78,7 @@ class StoredRun(Run):
         try:
             for event, pause_s in self._paced(speed):
                 self._pause(pause_s)
+                self.usage += event.usage if isinstance(event, TurnEnded) else Usage()
                 self.publish(event)
         finally:
             self.turns, self.usage = self._kept.turns, self._kept.usage

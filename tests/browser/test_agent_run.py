@@ -213,16 +213,18 @@ def test_the_budget_warns_in_words_and_ends_the_run(speaks: Speaks) -> None:
     page.run(1)
     widget = waiting(page, 2)
     budget = widget.get_by_role("progressbar", name="Budget")
-    question(widget).get_by_role("button", name="Approve", exact=True).click()
+    head = widget.locator(".mk-bar").first
     expect(budget).to_have_attribute("data-level", "fine")
-    expect(widget.locator(".mk-bar").first).to_contain_text("$0.20 of $0.50")
+    expect(head).to_contain_text("$0.20 of $0.50 · 1,000 tokens in, 20,000 out")
     question(widget).get_by_role("button", name="Approve", exact=True).click()
     expect(budget).to_have_attribute("data-level", "near")
     expect(budget).to_have_attribute("aria-valuetext", "90 % of the budget used")
+    expect(widget.get_by_role("status")).to_contain_text("waits for your approval")
     question(widget).get_by_role("button", name="Approve", exact=True).click()
     expect(budget).to_have_attribute("data-level", "full")
+    question(widget).get_by_role("button", name="Approve", exact=True).click()
     expect(widget).to_have_attribute("data-status", "max_cost")
-    expect(widget.locator(".mk-bar").first).to_contain_text("out of budget")
+    expect(head).to_contain_text("out of budget")
 
 
 # -- a run of before --------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -380,16 +380,23 @@ def test_the_page_has_been_heard_once_it_has_asked_for_anything() -> None:
     assert view.reached.is_set()
 
 
-def test_a_budget_warns_and_is_full(play: Play) -> None:
-    run = Run("Go", model="claude-sonnet-5-5", price=Price(10.0, 10.0, 10.0, 10.0), limits=RunLimits(max_cost_usd=1.0))
+@pytest.mark.parametrize(
+    ("tokens", "budget", "cost"),
+    [
+        ((10_000, 60_000), (0.9, "full", "90 % of the budget used"), "$0.90 of $1.00"),
+        ((10_000, 90_000), (1.0, "full", "All of the budget used"), "$1.20 of $1.00"),
+    ],
+    ids=["too little is left", "it is passed"],
+)
+def test_a_run_that_is_out_of_budget_says_so(play: Play, tokens: Sequence[int], budget: Any, cost: str) -> None:
+    price = Price(10.0, 10.0, 10.0, 10.0)
+    run = Run("Go", model="claude-sonnet-5-5", price=price, limits=RunLimits(max_cost_usd=1.0))
     heard = Heard(run)
-    usages = seen(heard, "usage")
-    used = [{"input_tokens": 10_000, "output_tokens": count} for count in (10_000, 60_000, 20_000)]
-    calls = [reply(ToolUse("weigh", {"what": "A brick"}), usage=each) for each in used[:-1]]
-    play([*calls, reply("Well.", usage=used[-1])], [weigh], run=run)
-    budgets = [usage["budget"] for usage in usages]
-    assert [budget.level for budget in budgets] == ["fine", "near", "full"]
-    assert (budgets[-1].words, heard.view.words["cost"]) == ("All of the budget used", "$1.20 of $1.00")
+    calls = [ToolUse("weigh", {"what": "A brick"})]
+    used = [{"input_tokens": 10_000, "output_tokens": count} for count in tokens]
+    play([*(reply(*calls, usage=each) for each in used), reply("Well.")], [weigh], run=run)
+    assert (heard.view.status, heard.view.words["cost"]) == ("max_cost", cost)
+    assert heard.view.usage["budget"] == budget
 
 
 # -- a run of before -----------------------------------------------------------------------------------

@@ -42,6 +42,11 @@ def test_the_budget_is_the_one_that_is_nearer_to_its_limit(
     assert replace(RUNS, limits=limits, cost_usd=cost_usd, used=Usage(tokens)).budget == budget
 
 
+def test_a_budget_that_was_too_small_for_another_request_is_full() -> None:
+    ended = replace(RUNS, limits=MONEY, cost_usd=0.45, status="max_cost")
+    assert ended.budget == (0.9, "full", "90 % of the budget used")
+
+
 @given(st.floats(0, 1e6), st.floats(1e-6, 1e6), st.integers(0, 10**9), st.integers(1, 10**9))
 def test_a_budget_is_full_where_a_limit_is_reached_and_not_before(
     cost_usd: float, limit_usd: float, tokens: int, limit: int

@@ -179,12 +179,9 @@ class AgentRun(Comparing):
                 self._waiting.discard(tool_use_id)
                 self._made[tool_use_id] = self._read_made(tool_use_id)
                 yield from self._run_log.made(tool_use_id, self._made[tool_use_id])
-            case TurnEnded(usage=usage):
-                self._stands(used=self._standing.used + usage, cost_usd=self._run.cost_usd)
-            case RunEnded(status=status, usage=usage):
+            case RunEnded(status=status):
                 self._waiting.clear()
-                ended = ELSEWHERE if status == "running" else status
-                self._stands(status=ended, used=usage, cost_usd=self._run.cost_usd)
+                self._stands(status=ELSEWHERE if status == "running" else status)
             case _:
                 pass
 
@@ -193,6 +190,7 @@ class AgentRun(Comparing):
 
     def _stand(self) -> None:
         """Bring what the line above says up to how the run stands."""
+        self._stands(used=self._run.usage, cost_usd=self._run.cost_usd)
         if self._standing.status in GOES_ON:
             self._stands(status=WAITING if self._waiting and not self._record else "running")
         with self.hold_sync():

@@ -19,6 +19,7 @@ ELSEWHERE: Final = "elsewhere"
 """The status of a stored run that goes on in another kernel."""
 GOES_ON: Final = ("running", WAITING)
 
+_OUT: Final = ("max_cost", "max_total_tokens")
 _OF_VIEWS: Final = {WAITING: "waiting for approval", ELSEWHERE: "still running when this was read"}
 _AGAIN: Final = "shown again"
 _STOP: Final = ["■ Stop", "Stop the run: what it has said and done stays", "Stopping…"]
@@ -30,7 +31,7 @@ class Budget(NamedTuple):
 
     Attributes:
         part: from 0 to 1.
-        level: `near` from 80 % on, `full` at 100 %.
+        level: `near` from 80 % on; `full` at 100 %, and where what is left is too little to go on with.
         words: the same for a person.
     """
 
@@ -74,7 +75,7 @@ class Standing:
         )
         # Rounded: 0.1 + 0.7 US dollars of 1 are 80 % of it.
         parts = [(round(used / limit, 9), name) for used, limit, name in limited if used is not None and limit]
-        return _budget(*max(parts)) if parts else None
+        return _budget(*max(parts), is_out=self.status in _OUT) if parts else None
 
     def words(self) -> dict[str, Any]:
         """What a person reads.
@@ -105,8 +106,8 @@ class Standing:
         return _of(dollars_text(self.cost_usd) or "cost unknown", limit and dollars_text(limit))
 
 
-def _budget(part: float, name: str) -> Budget:
-    level: Level = "full" if part >= 1 else "near" if part >= NEAR else "fine"
+def _budget(part: float, name: str, *, is_out: bool) -> Budget:
+    level: Level = "full" if part >= 1 or is_out else "near" if part >= NEAR else "fine"
     share = "All" if part >= 1 else f"{int(part * 100)} %"
     return Budget(min(part, 1.0), level, f"{share} of the {name} used")
 

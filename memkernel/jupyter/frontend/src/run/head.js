@@ -2,7 +2,7 @@ import { aria, h } from "../dom.js";
 
 /** The line above: who answers, how far it is, what it used, and Stop. Its words come from Python (run_standing.py). */
 export function runHead(frame) {
-  const [status, turn, elapsed, cost, usage] = ["b.mk-tag", "span", "span", "span", "span"].map((tag) => h(tag));
+  const [status, progress, spent] = [h("b.mk-tag"), h("span"), h("span")];
   const turns = h("progress", { max: frame.get("max_turns"), "aria-label": "Turns" });
   const budget = h("progress", { "aria-label": "Budget" });
   const stop = frame.button("", "", askToStop, { class: "mk-button mk-danger", "aria-label": null });
@@ -13,14 +13,12 @@ export function runHead(frame) {
     title ? `on ${title}` : null,
     status,
     frame.get("badge") ? h("span.mk-tag", frame.get("badge")) : null,
+    stop,
     turns,
-    turn,
-    elapsed,
+    progress,
     h("span.mk-gap"),
     budget,
-    cost,
-    usage,
-    stop,
+    spent,
   );
   const clock = setInterval(tick, 1000);
   frame.onClose(() => clearInterval(clock));
@@ -42,9 +40,8 @@ export function runHead(frame) {
   function update() {
     const words = frame.get("words");
     const [part, level, used] = frame.get("usage").budget ?? [];
-    for (const [place, name] of [[status, "status"], [turn, "turn"], [cost, "cost"], [usage, "usage"]]) {
-      place.textContent = words[name];
-    }
+    status.textContent = words.status;
+    spent.textContent = `${words.cost} · ${words.usage}`;
     offer();
     turns.value = frame.get("turn");
     turns.hidden = !frame.get("max_turns");
@@ -67,7 +64,8 @@ export function runHead(frame) {
 
   function tick() {
     const since = Math.max(0, Math.floor((Date.now() - Date.parse(frame.get("started_at"))) / 1000));
-    elapsed.textContent = duration(frame.get("elapsed_s") || since) + frame.get("words").time;
+    const { turn, time } = frame.get("words");
+    progress.textContent = `${turn} · ${duration(frame.get("elapsed_s") || since)}${time}`;
   }
 
   return { element, update };
