@@ -89,7 +89,9 @@ def _replayed(model: str | None, client: object | None, name: str | Path, speed:
 
     if model is not None or client is not None:
         what = "model" if client is None else "client"
-        raise InvalidInputError(f"a replay asks no model, and takes no {what}", hint="Leave one of the two out.")
+        raise InvalidInputError(
+            f"replay and {what} cannot both be given", hint="A recording answers in a model's place: leave one out."
+        )
     loaded = recording.load(name)
     return Speaker(replay.client(loaded, speed), loaded.model, "recorded", loaded)
 

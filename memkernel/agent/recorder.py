@@ -137,7 +137,9 @@ def recorder(record: str | Path | None, replay: object, *, on_existing: OnExisti
     if record is None:
         return None
     if replay is not None:
-        raise InvalidInputError("a replay cannot be recorded: it is a recording", hint="Leave one of the two out.")
+        raise InvalidInputError(
+            "replay and record cannot both be given", hint="A recording is made of a run that a model answers."
+        )
     return Recorder(record, on_existing=on_existing)
 
 

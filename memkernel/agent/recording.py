@@ -24,6 +24,7 @@ OnExisting = Literal["error", "overwrite"]
 
 _T = TypeVar("_T")
 
+_HOW: Final = "One is made with Agent(record=FILE), or with `%%agent --record FILE`."
 _LARGEST_BYTES: Final = 32 * 1024 * 1024
 _NEEDED: Final = {"text": ("text", str), "thinking": ("thinking", str), "tool_use": ("input", dict)}
 _KEY: Final = re.compile(r"sk-ant-[\w-]+")
@@ -131,7 +132,7 @@ def load(name_or_path: str | Path) -> Recording:
     except (OSError, ValueError) as error:
         raise _not_found(str(name), known, error) from None
     if not content:
-        raise RecordingError(f"{name} is no recording: it is empty" if not size else f"{name} is too large")
+        raise RecordingError(f"{name} is no recording: it is {'too large' if size else 'empty'}", hint=_HOW)
     return parsed(content, str(name))
 
 
@@ -189,9 +190,9 @@ def parsed(content: bytes, name: str) -> Recording:
         for number, line in enumerate(lines[1:], start=2):  # noqa: B007  # the message names the line that failed
             _take(json.loads(line), exchanges)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise RecordingError(f"{name} is no recording: its line {number} is none of one") from None
+        raise RecordingError(f"{name} is no recording: its line {number} is no line of one", hint=_HOW) from None
     if not exchanges or not all(exchange.answers for exchange in exchanges):
-        raise RecordingError(f"{name} is no recording: there is no reply to its prompt")
+        raise RecordingError(f"{name} is no recording: there is no reply to its prompt", hint=_HOW)
     return made(exchanges)
 
 

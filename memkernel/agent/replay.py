@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from memkernel.agent import asked
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from memkernel.agent.conversation import Block
 
 _CHARS_A_PIECE = 8
+_SHOWN_CHARS = 100
 _MOUNT = re.compile(rf"{MOUNT_ROOT}/[\w-]+")
 
 
@@ -71,7 +73,7 @@ def _plain(prompt: str) -> str:
 
 
 def _no_prompt(recording: Recording) -> str:
-    known = " or ".join(f"“{_plain(prompt)[:200]}”" for prompt in recording.prompts[:3])
+    known = " or ".join(f"“{shorten(prompt, _SHOWN_CHARS, placeholder=' …')}”" for prompt in recording.prompts[:3])
     return f"has no answer to this prompt, only to {known}"
 
 

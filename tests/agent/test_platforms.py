@@ -105,3 +105,16 @@ def test_what_bedrock_will_not_take_is_raised_at_once(closing: list[Any], notes:
         with pytest.raises(ModelRequestError, match=r"^the API broke off its reply \(validationException\): scripted"):
             agent.run("Go", show=False)
     assert len(platform.seen) == 1
+
+
+def test_a_client_that_cannot_sign_ends_the_run_in_one_sentence(
+    closing: list[Any], notes: mk.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    closing.append(AnthropicBedrock(base_url="http://127.0.0.1:9", aws_region="us-east-1"))
+    agent = mk.Agent(MODEL, client=closing[0], store=notes)
+    with pytest.raises(ModelRequestError) as caught:
+        agent.run("Go", show=False)
+    assert str(caught.value) == "the request could not be sent: Could not resolve AWS credentials from session"
+    assert agent.last_run
+    assert agent.last_run.status == "error"

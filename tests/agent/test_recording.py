@@ -250,7 +250,7 @@ def test_a_folder_that_goes_away_meanwhile_is_told(tmp_path: Path) -> None:
 
 
 def test_a_recording_and_a_replay_at_once_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="a replay cannot be recorded"):
+    with pytest.raises(InvalidInputError, match="replay and record cannot both be given"):
         recorder.recorder(tmp_path / "run.jsonl", "demo")
     assert recorder.recorder(None, "demo") is None
     made = recorder.recorder(str(tmp_path / "run.jsonl"), None)
@@ -277,11 +277,11 @@ def test_an_unknown_name_is_told_with_those_that_are_there() -> None:
     ("content", "why"),
     [
         ("", "it is empty"),
-        ("\n\n", "its line 1 is none of one"),
-        ("{}", "its line 1 is none of one"),
-        ("[]", "its line 1 is none of one"),
-        ('{"nbformat": 4}', "its line 1 is none of one"),
-        ("PNG\0", "its line 1 is none of one"),
+        ("\n\n", "its line 1 is no line of one"),
+        ("{}", "its line 1 is no line of one"),
+        ("[]", "its line 1 is no line of one"),
+        ('{"nbformat": 4}', "its line 1 is no line of one"),
+        ("PNG\0", "its line 1 is no line of one"),
     ],
 )
 def test_a_file_of_another_kind_is_told(tmp_path: Path, content: str, why: str) -> None:
@@ -307,16 +307,16 @@ ANSWER: dict[str, Any] = {"reply": [], "stop_reason": "end_turn", "usage": {}, "
     [
         ([HEADER], "there is no reply to its prompt"),
         ([HEADER, {"prompt": "Go"}], "there is no reply to its prompt"),
-        ([HEADER, ANSWER], "its line 2 is none of one"),
-        ([HEADER, {"prompt": 3}], "its line 2 is none of one"),
-        ([HEADER | {"kind": "human"}, {"prompt": "Go"}, ANSWER], "its line 1 is none of one"),
-        ([HEADER | {"made_at": 3}, {"prompt": "Go"}, ANSWER], "its line 1 is none of one"),
-        ([HEADER, {"prompt": "Go"}, {**ANSWER, "usage": None}], "its line 3 is none of one"),
-        ([HEADER, {"prompt": "Go"}, ANSWER | {"reply": [3]}], "its line 3 is none of one"),
-        ([HEADER, {"prompt": "Go"}, ANSWER | {"reply": [{"type": "text"}]}], "its line 3 is none of one"),
-        ([HEADER, {"prompt": "Go"}, ANSWER | {"reply": [{"type": "tool_use"}]}], "its line 3 is none of one"),
-        ([HEADER, {"prompt": "Go"}, ANSWER | {"pauses_ms": [1]}], "its line 3 is none of one"),
-        ([HEADER, {"prompt": "Go"}, ANSWER | {"pauses_ms": ["1", 2]}], "its line 3 is none of one"),
+        ([HEADER, ANSWER], "its line 2 is no line of one"),
+        ([HEADER, {"prompt": 3}], "its line 2 is no line of one"),
+        ([HEADER | {"kind": "human"}, {"prompt": "Go"}, ANSWER], "its line 1 is no line of one"),
+        ([HEADER | {"made_at": 3}, {"prompt": "Go"}, ANSWER], "its line 1 is no line of one"),
+        ([HEADER, {"prompt": "Go"}, {**ANSWER, "usage": None}], "its line 3 is no line of one"),
+        ([HEADER, {"prompt": "Go"}, ANSWER | {"reply": [3]}], "its line 3 is no line of one"),
+        ([HEADER, {"prompt": "Go"}, ANSWER | {"reply": [{"type": "text"}]}], "its line 3 is no line of one"),
+        ([HEADER, {"prompt": "Go"}, ANSWER | {"reply": [{"type": "tool_use"}]}], "its line 3 is no line of one"),
+        ([HEADER, {"prompt": "Go"}, ANSWER | {"pauses_ms": [1]}], "its line 3 is no line of one"),
+        ([HEADER, {"prompt": "Go"}, ANSWER | {"pauses_ms": ["1", 2]}], "its line 3 is no line of one"),
     ],
 )
 def test_a_line_that_is_none_is_told_by_its_number(lines: list[Any], why: str) -> None:
