@@ -399,6 +399,33 @@ def test_a_run_that_is_out_of_budget_says_so(play: Play, tokens: Sequence[int], 
     assert heard.view.usage["budget"] == budget
 
 
+# -- several stores ------------------------------------------------------------------------------------
+
+
+def test_a_call_that_changed_several_stores_names_each_and_opens_each_diff(play: Play, dsn: str) -> None:
+    with mk.connect(dsn) as db:
+        stores = [db.store(name, create=True) for name in ("Team notes", "Plans")]
+        for store in stores:
+            store.write("/units.md", f"{store.name}\n")
+        made = [store.version("/units.md", 1) for store in stores]
+
+        def changes(run_id: str, tool_use_id: str | None) -> list[MemoryVersion]:
+            return made
+
+        run = Run("Go", model="claude-sonnet-5-5", stores=stores, changes=changes)
+        heard = Heard(run)
+        play([reply(ToolUse("weigh", {"what": "A brick"})), reply("Well.")], [weigh], run=run)
+        (call,) = calls_of(heard)
+        view = heard.view
+        assert [line for _, line, _ in call["made"]] == [
+            "+ team-notes:/units.md @1 +1 −0",
+            "+ plans:/units.md @1 +1 −0",
+        ]
+        assert view.title == "Team notes, Plans"
+        for store, (version, _, _) in zip(stores, call["made"], strict=True):
+            assert view.pair("prev", version).new.text.content == f"{store.name}\n"
+
+
 # -- a run of before -----------------------------------------------------------------------------------
 
 
