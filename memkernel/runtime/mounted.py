@@ -44,6 +44,7 @@ class Mounted:
         self._frozen = frozen
         self._remember = remember
         self.cause: Cause | None = None
+        self._untold = SyncReport()
 
     def written_by(self, cause: Cause | None) -> None:
         """From now on this tool call, or none, is what changes in the mounts come from, whenever they are saved."""
@@ -53,7 +54,7 @@ class Mounted:
 
     def sync(self, options: SyncOptions) -> SyncReport:
         """Save what lies in the mounts, and bring them up to their stores."""
-        return self._each(
+        report = self._each(
             lambda mount: mount.sync(
                 on_conflict=options.on_conflict,
                 allow_wipe=options.allow_wipe,
@@ -63,6 +64,14 @@ class Mounted:
                 final=options.final,
             )
         )
+        if self.cause is not None:
+            self._untold = reports.joined(self._untold, report)
+        return report
+
+    def untold(self) -> SyncReport:
+        """What has become of tool calls' files since this was last asked, also between the calls."""
+        report, self._untold = self._untold, SyncReport()
+        return report
 
     def reset(self, memory_store_id: str | None = None) -> SyncReport:
         """Put what was changed aside, in all mounts or in one."""

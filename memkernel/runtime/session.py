@@ -158,7 +158,7 @@ class RunningSession:
                 began = time.perf_counter()
                 answer, report = self._work(cell, call, self.request.on_conflict, cause=cause)
                 cell.result = tooling.as_cell(answer, time.perf_counter() - began)
-        answer = tooling.told(answer, report)
+            answer = tooling.told(answer, reports.joined(self._mounts.untold(), report))
         reports.raise_trouble(report, answer)
         return answer
 

@@ -163,6 +163,22 @@ def test_what_a_job_in_the_background_writes_later_is_the_calls(
     assert paths(notes, CALL) == ["/late.md"]
 
 
+def test_what_became_of_a_calls_files_between_two_calls_is_told_by_the_next_one(
+    box: mk.Sandbox, notes: mk.Store, call: Any, sandbox_home: Path
+) -> None:
+    notes.write("/a.md", "old\n")
+    call("bash", command=f"(sleep 0.2; echo mine > {MOUNT}/a.md) > /dev/null 2>&1 &")
+    file = sandbox_home / "sessions" / box.id / "mnt/memory/team-notes/a.md"
+    wait_until(lambda: file.read_text() == "mine\n")
+    notes.write("/a.md", "theirs\n")
+    assert box.sync_quietly() is not None  # as after each cell of a notebook
+    with pytest.raises(
+        ToolError, match=r"^theirs\n\n.*/a\.md was edited both here and in the store, so it was not saved"
+    ):
+        call("bash", cause=NEXT, command=f"cat {MOUNT}/a.md")
+    assert call("bash", cause=NEXT, command="true") == ""  # once
+
+
 def test_what_a_person_writes_in_a_cell_is_no_calls(box: mk.Sandbox, notes: mk.Store, call: Any) -> None:
     call("bash", command=f"echo a > {MOUNT}/a.md")
     box.bash(f"echo b > {MOUNT}/b.md")
