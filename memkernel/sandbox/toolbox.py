@@ -19,11 +19,11 @@ from memkernel.sandbox import inside
 from memkernel.sandbox.base import HOME, Process, SandboxBackend
 from memkernel.sandbox.inside.tools_bash import SECONDS as BASH_SECONDS
 from memkernel.sandbox.inside.tools_files import MEDIA_TYPES
+from memkernel.sandbox.inside.tools_search import SECONDS as SEARCH_SECONDS
 from memkernel.sandbox.toolcalls import problem_with
 
 _SLACK_S: Final = 15.0
 """After a call's own limit, how long the server may need to kill what was started."""
-_CALL_S: Final = 30.0
 _NO_ANSWER: Final = "the tools' process ended before it answered; look at what was done before doing it again"
 _SHELL_GONE: Final = "bash: bash session terminated; restart required"
 _INTERRUPTED: Final = "interrupted by the user"
@@ -51,6 +51,7 @@ class Toolbox:
         Raises:
             SandboxClosedError: the sandbox is not running.
             EngineError: the engine went away.
+            SandboxError: its kernel had died, and no new one starts.
             KeyboardInterrupt: as it came; what the call had started is killed.
         """
         problem = problem_with(name, given)
@@ -146,7 +147,7 @@ def _line(message: Mapping[str, Any]) -> bytes:
 
 def _seconds(name: str, given: Mapping[str, object]) -> float:
     if name != "bash":
-        return _CALL_S
+        return SEARCH_SECONDS
     timeout_ms = cast("int | None", given.get("timeout_ms"))
     return timeout_ms / 1000 if timeout_ms else BASH_SECONDS
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memkernel.sandbox.base import Mount, SandboxSpec
 from memkernel.sandbox.local import LocalSandbox
+from memkernel.sandbox.toolbox import Toolbox
 
 
 def tour(level: int | None, folder: Path) -> dict[str, object]:
@@ -20,6 +21,7 @@ def tour(level: int | None, folder: Path) -> dict[str, object]:
     mounts = (Mount(memory / "notes", "/mnt/memory/notes"), Mount(memory / "book", "/mnt/memory/book", read_only=True))
     box = LocalSandbox(SandboxSpec("sesn_x", "tests", mounts), level=level)  # pyright: ignore[reportArgumentType] - argv
     box.start()
+    tools = Toolbox(box)
     try:
         return {
             "level": box.level,
@@ -28,6 +30,8 @@ def tour(level: int | None, folder: Path) -> dict[str, object]:
             "written": box.run("open('/mnt/memory/notes/b.md', 'w').write('kg')").status,
             "refused": box.run("open('/mnt/memory/book/b.md', 'w')").status,
             "bash": box.bash("cd; pwd; cat /mnt/memory/notes/b.md").stdout,
+            "shell": tools.call("bash", {"command": "cd /mnt/memory/book; cat a.md; id -u"}).content,
+            "kept": tools.call("write", {"file_path": "/mnt/memory/book/b.md", "content": "x"}).content,
             "host": box.run("open('/etc/passwd').readline()[:5]").result,
             "state": box.run("os.getpid() > 0").result,
             "died": box.run("os._exit(1)").status,

@@ -96,7 +96,7 @@ def test_what_it_started_ends_with_it_also_what_it_has_let_go_of(box: HereSandbo
         "    os.setsid()\n"
         "    if os.fork() == 0:\n"
         "        os.close(1)\n"
-        "        os.execlp('sleep', 'sleep', '60')\n"
+        "        os.execlp('sleep', 'mk_daemon', '60')\n"
         "    os._exit(0)\n"
         "os.wait()\n"
         "print('started', flush=True)\n"
@@ -104,23 +104,23 @@ def test_what_it_started_ends_with_it_also_what_it_has_let_go_of(box: HereSandbo
     )
     started = speaking(box, code)
     assert started.read_line(30) == b"started"
-    while not _sleepers():
+    while not _daemons():
         time.sleep(0.01)
     if end == "kill":
         started.kill()
     else:
         started.write(b"enough\n")
         assert started.read_line(30) == b""
-    assert _sleepers() == []
+    assert _daemons() == []
 
 
-def _sleepers() -> list[int]:
-    """The processes `sleep 60` that a command which serves has started."""
+def _daemons() -> list[int]:
+    """The processes with the daemon's name."""
     found: list[int] = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{pid}/cmdline", "rb") as words, open(f"/proc/{pid}/environ", "rb") as environment:
-                is_one = words.read() == b"sleep\x0060\x00" and b"MEMKERNEL_SERVER=" in environment.read()
+            with open(f"/proc/{pid}/cmdline", "rb") as words:
+                is_one = words.read().startswith(b"mk_daemon\0")
         except OSError:
             continue
         if is_one:

@@ -261,6 +261,14 @@ BETTER: Final = {
     "an option": [(bash("-x"), "-x: command not found")],
     "its output led away": [(bash("exec >/dev/null 2>&1; echo hidden"), ""), (bash("echo seen"), "seen")],
     "its output closed": [(bash("exec >&- 2>&-"), ""), (bash("echo seen"), "seen")],
+    "functions of the same names": [
+        (bash("printf() { :; }; eval() { :; }; echo on"), "on"),
+        (bash("unset -f printf eval; echo off"), "off"),
+    ],
+    "low descriptors": [
+        (bash("exec 3>/dev/null 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; echo on"), "on"),
+        (bash("echo on"), "on"),
+    ],
     "tracing": [(bash("set -x"), ""), (bash(":; set +x"), "+ set +x")],
     "an end of no words": [(bash("exit 3"), GONE), (bash("echo x"), GONE)],
     "a shell that kills itself": [(bash("kill -KILL $BASHPID; echo on"), GONE), (bash("echo x"), GONE)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import select
@@ -13,13 +14,14 @@ import uuid
 from typing import Any, Dict, Optional
 
 from memkernel.sandbox.inside.tools_children import Children
-from memkernel.sandbox.inside.tools_paths import Places, ToolError, reason
+from memkernel.sandbox.inside.tools_paths import Places, ToolError, file_error
 
 OUTPUT_BYTES = 100 * 1024
 SECONDS = 120.0
 _PIECE = 1 << 16
 _LAST_PIECES = 16  # of a shell that has ended
 _LOOK_S = 0.5
+_HIGH = 200
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _GONE = "bash: bash session terminated; restart required"
 
@@ -29,7 +31,9 @@ class Shell:
 
     def __init__(self, children: Children, folder: str) -> None:
         self._children = children
-        self._output, self._said = os.pipe()
+        self._output, said = os.pipe()
+        self._said = fcntl.fcntl(said, fcntl.F_DUPFD, _HIGH)  # scripts use the low numbers themselves
+        os.close(said)
         try:
             self._process = children.start(
                 ["/bin/bash", "--noprofile", "--norc"],
@@ -89,10 +93,13 @@ class Shell:
 
     def _script(self, command: str, marker: str) -> bytes:
         """The command, and a line that tells its end. `eval` keeps a command that is not whole to itself; the streams
-        are named anew each time, so that no `exec >file` of the command hides its end; nor does `set -x` show it.
+        are named anew each time, so that no `exec >file` of the command hides its end; nor does `set -x` show it, nor
+        a function of the same name.
         """
-        told = "{ printf '\\n%s''%s%%d\\n' $? >&%d; } 2>/dev/null" % (marker[:8], marker[8:], self._said)
-        return ("eval -- %s </dev/null >&%d 2>&%d; %s\n" % (_quoted(command), self._said, self._said, told)).encode()
+        told = "{ builtin printf '\\n%s''%s%%d\\n' $? >&%d; } 2>/dev/null" % (marker[:8], marker[8:], self._said)
+        return (
+            "builtin eval -- %s </dev/null >&%d 2>&%d; %s\n" % (_quoted(command), self._said, self._said, told)
+        ).encode()
 
     def _until(self, end: "re.Pattern[bytes]", script: bytes, deadline: float) -> "Optional[re.Match[bytes]]":
         """The end of the command; None where there is none in time, or the shell has ended."""
@@ -151,7 +158,7 @@ class Bash:
             seconds = timeout_ms / 1000.0 if timeout_ms else SECONDS
             return {"text": self._living().run(given["command"], seconds)}
         except OSError as error:
-            raise ToolError("bash: %s" % reason(error)) from error
+            raise file_error("bash", self._places.shown(error.filename or "/bin/bash"), error) from error
 
     def _restart(self) -> None:
         if self._shell is not None:
