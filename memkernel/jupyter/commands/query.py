@@ -1,4 +1,4 @@
-"""`%%memory sql`: read-only SQL over the stores, memories and versions."""
+"""`%%memory sql`: read-only SQL over the stores, memories, versions and runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sql(notebook: Notebook, args: Namespace, body: str | None) -> SqlResult:
 COMMANDS: Final = (
     Command(
         "sql",
-        "Read-only SQL (DuckDB's) over memory_stores, memories and memory_versions.",
+        "Read-only SQL (DuckDB's) over the stores, memories, versions and runs.",
         _declare_sql,
         sql,
         ("%%memory sql --df -o versions",),
