@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from memkernel.errors import SessionOverError
 from memkernel.models import CellResult, StoreReport, SyncConflict, SyncReport, ToolAnswer
 from memkernel.render import counted, one_line
 
+_LATER: Final = "cannot be saved right now: what lies there is kept, and saved later."
+_OVER: Final = "cannot be saved any more, as its session has ended: what lies there is kept for the user."
 _MOST_PATHS: Final = 20
 _NAMED: Final = 3
 _PATH_CHARACTERS: Final = 1_100
@@ -68,7 +71,7 @@ def _first(sentences: list[str]) -> list[str]:
 
 def _sentences(store: StoreReport) -> Iterator[str]:
     if store.trouble is not None:
-        yield f"{store.mount_path} cannot be saved right now: what lies there is kept, and saved later."
+        yield f"{store.mount_path} {_OVER if isinstance(store.trouble, SessionOverError) else _LATER}"
     for conflict in store.conflicts:
         yield _not_saved(_within(store, conflict.path), conflict)
     for version in store.merged:
@@ -84,7 +87,7 @@ def _sentences(store: StoreReport) -> Iterator[str]:
 def _not_saved(path: str, conflict: SyncConflict) -> str:
     reason = one_line(conflict.reason)
     if reason.startswith("was not saved: "):  # full, archived: to do it again would be in vain
-        return f"{path} {reason}. It is as the store has it again."
+        return f"{path} {reason}. It is again as the store has it."
     if reason.startswith("was not saved, because "):
         return f"{path} {reason}. It is now as the store has it: do it again."
     return f"{path} {reason}, so it was not saved. It is now as the store has it: read it and do it again."

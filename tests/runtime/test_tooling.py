@@ -54,7 +54,7 @@ def conflicts(*reasons: str) -> SyncReport:
         ),
         (
             "was not saved: the memory store would hold more than 2,000 memories",
-            "was not saved: the memory store would hold more than 2,000 memories. It is as the store has it again.",
+            "was not saved: the memory store would hold more than 2,000 memories. It is again as the store has it.",
         ),
     ],
 )
@@ -76,6 +76,23 @@ def test_a_tool_that_failed_stays_an_error() -> None:
     assert tooling.told(Answer("no", is_error=True), refused).is_error
     assert not tooling.told(Answer("yes"), refused).is_error
     assert not tooling.told(Answer("yes"), report(held_back=HeldBack("memstore_1", ("/a.md", "/b.md")))).is_error
+
+
+@pytest.mark.parametrize(
+    ("trouble", "end"),
+    [
+        (errors.SyncError("the disk is full at /home/ann"), "is kept, and saved later."),
+        (errors.SessionOverError("session sesn_1 was deleted"), "is kept for the user."),
+    ],
+)
+def test_a_store_that_cannot_be_reached_is_an_error_that_tells_nothing_of_the_machine(
+    trouble: errors.SyncError, end: str
+) -> None:
+    told = tooling.told(Answer("done"), report(trouble=trouble))
+    assert told.is_error
+    assert str(told.content).startswith(f"done\n\n{MOUNT} cannot be saved ")
+    assert str(told.content).endswith(end)
+    assert str(trouble) not in str(told.content)
 
 
 def test_many_paths_are_counted() -> None:
