@@ -223,6 +223,51 @@ def test_a_run_is_recorded_and_replayed_with_real_calls(kernel: Kernel, tmp_path
     assert (missing.ename, len(missing.traceback)) == ("RecordingError", 2)
 
 
+def test_a_dry_run_is_shown_also_where_nobody_counts(dsn: str, tmp_path: Path) -> None:
+    nowhere = {"ANTHROPIC_API_KEY": "test-key", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}
+    kernel = Kernel(kernel_environment(tmp_path, MEMKERNEL_DSN=dsn, **nowhere), tmp_path)
+    try:
+        kernel.run("%load_ext memkernel")
+        shown = kernel.run("%memory use Notes --create -q\n").status, kernel.run("%%agent --dry-run\nTidy up\n")
+    finally:
+        kernel.close()
+    assert shown[0] == "ok"
+    assert "its tokens could not be counted: " in shown[1].text
+    assert "Tidy up" in shown[1].text
+
+
+def test_the_demo_is_one_line(kernel: Kernel) -> None:
+    told = kernel.run("%agent --replay demo --speed 100 -o run")
+    assert (told.status, kernel.run("print(run.status)").stdout) == ("ok", "done\n")
+    assert "recorded, no model answers now" in told.text
+    assert kernel.run("%agent replay last --speed 100").text.startswith("\n[shown again, nothing runs now · recorded")
+
+
+def test_an_agent_in_a_sandbox_writes_to_its_mounts(dsn: str, open_home: Path, somebody_else: mk.Connection) -> None:
+    home = str(open_home / "memkernel")
+    kernel = Kernel(kernel_environment(open_home, MEMKERNEL_DSN=dsn, MEMKERNEL_HOME=home), open_home)
+    try:
+        kernel.run('%load_ext memkernel\n%memory use "Team notes" --create -q')
+        missing = kernel.run("%%agent --sandbox main\nList the files\n")
+        assert "`%sandbox start main` starts it." in missing.stderr
+        assert kernel.run("%%agent --sandbox\nList the files\n").ename == "SandboxClosedError"
+        assert kernel.run("%sandbox start --backend local -q").status == "ok"
+        told = kernel.run("%agent --replay sandbox --speed 100 --sandbox main -o run")
+        assert told.status == "ok", told
+        assert "+ /weather.csv @1 +4 −0" in told.text
+        notes = somebody_else.store("Team notes")
+        made = kernel.run("print(run.id, run.session_id)").stdout.split()
+        versions = notes.log("/weather.csv")
+        assert versions[0].created_by is not None
+        assert versions[0].created_by.id == made[1]
+        assert made[0] in kernel.run("%memory log /weather.csv").text
+        refused = kernel.run("%%agent --sandbox -s team-notes --approve-tool bash=never\nRun `ls`\n")
+        assert "✗ not allowed" in refused.text
+        kernel.run("%sandbox stop -q")
+    finally:
+        kernel.close()
+
+
 def test_a_run_that_fails_keeps_its_transcript(talks: Talks) -> None:
     kernel = talks(reply("First a note.", ToolUse("memory", CREATE)), Failure(404, "not_found_error", "model: nope"))
     failed = kernel.run("%%agent -m nope -o run\nNote it\n")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from IPython.core.error import UsageError
 
+from memkernel.agent.asking import ask
+from memkernel.agent.events import Event, RunStarted
 from memkernel.errors import AgentError
 from memkernel.jupyter.command import Command
 from memkernel.jupyter.commands import agent_options
@@ -70,7 +72,7 @@ class _Cell:
         before = run_of(notebook, args.resume) if args.resume else None
         options = agent_options.options_of(notebook, args)
         otherwise = {"model": before.model} if before is not None and before.kind != "recorded" else {}
-        box = notebook.sandboxes.find(args.sandbox) if args.sandbox else None
+        box = None if args.sandbox is None else notebook.sandboxes.find(args.sandbox or None)
         store = _store(notebook, args, box, before)
         new = args.new or before is not None
         chosen = notebook.agents.take(store, box, options, otherwise=otherwise, new=new)
@@ -102,9 +104,15 @@ class _Cell:
         return self.notebook.preferences["render"] != "static"
 
     def _begin(self, prompt: str, *, show: bool) -> Run:
+        sink = None if show else self._ask_unshown
         if self.before is not None:
-            return self.agent.resume(self.before.id, prompt or None, show=show, wait=not self.args.bg)
-        return (self.agent.start if self.args.bg else self.agent.run)(prompt, show=show)
+            return self.agent.resume(self.before.id, prompt or None, show=show, sink=sink, wait=not self.args.bg)
+        return (self.agent.start if self.args.bg else self.agent.run)(prompt, show=show, sink=sink)
+
+    def _ask_unshown(self, event: Event) -> None:
+        """A run that is not shown asks nobody: in Python other threads answer, but a cell holds up all that could."""
+        if isinstance(event, RunStarted):
+            self.agent.approvals.asker = ask
 
     def _hand_over(self, run: Run | None, *, shown: bool) -> None:
         if run is None:

@@ -43,7 +43,13 @@ def approval(text: str) -> tuple[str, str]:
 def declare(parser: Parser) -> None:
     """All options of `%%agent`."""
     takes_store(parser)
-    parser.add_argument("--sandbox", metavar="SANDBOX", help="its tools too; without -s its folders are the memory")
+    parser.add_argument(
+        "--sandbox",
+        metavar="SANDBOX",
+        nargs="?",
+        const="",
+        help="its tools too, of the one started last where none is named; without -s its folders are the memory",
+    )
     parser.add_argument("-m", "--model", metavar="MODEL", help="default: MEMKERNEL_MODEL, or `%%memory config model`")
     system = parser.add_mutually_exclusive_group()
     system.add_argument("--system", metavar="FILE", help="a file with the system prompt")
