@@ -78,7 +78,8 @@ class _Loop:
         self._budget = Budget(run.limits, run.price)
         self._turn = Turn(run)
         self._failures = 0
-        self._known_tokens = 0  # of the last prompt; the next one holds it
+        self._sent_messages = 0
+        self._counted = (0, 0)  # the tokens of the last prompt, and how many messages it had: the next one holds it
 
     def play(self) -> None:
         run = self._run
@@ -131,7 +132,9 @@ class _Loop:
     def _allowance(self) -> Allowance:
         run, asked = self._run, self._request
         spent = Spent(run.usage, run.cost_usd or 0.0, run.turns)
-        least_tokens = max(self._known_tokens, limits.least_tokens(run.messages))
+        known, among = self._counted
+        new = run.messages[among:]
+        least_tokens = 0 if long_runs.shortens(asked.options) else known + limits.least_tokens(new)
         smallest = limits.smallest_reply(asked.max_tokens, asked.options)
         return self._budget.allow(spent, least_tokens, asked.max_tokens, smallest)
 
@@ -145,7 +148,9 @@ class _Loop:
 
     def _runner(self, max_tokens: int) -> BetaStreamingToolRunner[None]:
         # One request a runner: each is made of the conversation as the events make it.
-        asked = arguments(self._request, self._run.messages, max_tokens)
+        messages = self._run.messages
+        self._sent_messages = len(messages)
+        asked = arguments(self._request, messages, max_tokens)
         runner = self._client.beta.messages.tool_runner(**asked, max_iterations=1, stream=True, thread=False)
         return cast("BetaStreamingToolRunner[None]", runner)
 
@@ -165,7 +170,7 @@ class _Loop:
         run.usage, run.turns, run.stop_reason, self._failures = run.usage + usage, run.turns + 1, reply.stop_reason, 0
         if run.price is not None:
             run.cost_usd = (run.cost_usd or 0.0) + prices.cost_usd(reply.usage, run.price)
-        self._known_tokens = 0 if long_runs.shortens(self._request.options) else prices.prompt_tokens(reply.usage)
+        self._counted = prices.prompt_tokens(reply.usage), self._sent_messages
         called = reply.stop_reason == "tool_use" and self._answer(runner)
         run.publish(TurnEnded(run.turns, reply.stop_reason, usage))
         self._turn = Turn(run)
