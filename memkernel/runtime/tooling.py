@@ -56,9 +56,9 @@ def as_cell(answer: ToolAnswer, duration_s: float) -> CellResult:
 
 
 def call_line(name: str, given: Mapping[str, object]) -> str:
-    """A call in a few words: `bash ls -l`, `edit /mnt/memory/team-notes/units.md`."""
-    subject = next((text for field in _SUBJECTS if isinstance(text := given.get(field), str)), "")
-    return one_line(" ".join([name, *subject.split()]), _LINE_CHARACTERS)
+    """A call in a few words: `bash ls -l`, `grep feet /mnt/memory/team-notes`."""
+    subjects = [text for field in _SUBJECTS if isinstance(text := given.get(field), str)]
+    return one_line(" ".join([name, *" ".join(subjects).split()]), _LINE_CHARACTERS)
 
 
 # -- sentences -------------------------------------------------------------------------------------
