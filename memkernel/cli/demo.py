@@ -15,7 +15,7 @@ from memkernel import cluster, config
 from memkernel.cli.commands import Commands
 from memkernel.errors import MemkernelError
 
-NOTEBOOK = "01_agent_remembers.ipynb"
+NOTEBOOK = "00_tour.ipynb"
 
 
 def add(commands: Commands) -> None:

@@ -106,8 +106,8 @@ def test_the_demo_opens_jupyterlab_on_the_notebook(visitor: Visitor) -> None:
     process = visitor.start("demo", "--no-browser", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1")
     try:
         address = _address(process)
-        contents = _get(address.replace("/lab/tree/01_agent_remembers.ipynb?", "/api/contents?"))
-        assert "01_agent_remembers.ipynb" in [entry["name"] for entry in json.loads(contents)["content"]]
+        contents = _get(address.replace("/lab/tree/00_tour.ipynb?", "/api/contents?"))
+        assert "00_tour.ipynb" in [entry["name"] for entry in json.loads(contents)["content"]]
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
@@ -131,7 +131,7 @@ def _address(process: subprocess.Popen[str]) -> str:
     try:
         for line in process.stdout:
             said.append(line)
-            if found := re.search(r"http://127\.0\.0\.1:\d+/lab/tree/01_agent_remembers\.ipynb\?token=\w+", line):
+            if found := re.search(r"http://127\.0\.0\.1:\d+/lab/tree/00_tour\.ipynb\?token=\w+", line):
                 return found[0]
     finally:
         patience.cancel()

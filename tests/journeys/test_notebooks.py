@@ -15,7 +15,9 @@ import memkernel as mk
 nbclient: Any = import_module("nbclient")
 nbformat: Any = import_module("nbformat")
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+FIRST, PAST = FOLDER / "01_agent_remembers.ipynb", FOLDER / "03_history_and_diff.ipynb"
 
 
 def executed(notebook: Path, dsn: str, home: Path) -> Any:
@@ -46,7 +48,7 @@ def test_a_shipped_notebook_is_valid_and_without_outputs(notebook: Path) -> None
 
 
 def test_01_agent_remembers(dsn: str, tmp_path: Path) -> None:
-    book = executed(NOTEBOOKS[0], dsn, tmp_path)
+    book = executed(FIRST, dsn, tmp_path)
     text = shown(book)
     assert "scripted" in text
     assert "/notes.md" in text
@@ -56,7 +58,7 @@ def test_01_agent_remembers(dsn: str, tmp_path: Path) -> None:
 
 def test_03_history_and_diff(dsn: str, tmp_path: Path) -> None:
     """Read afterwards without a kernel: what the views show stands in their copies."""
-    book = executed(NOTEBOOKS[2], dsn, tmp_path)
+    book = executed(PAST, dsn, tmp_path)
     nbformat.validate(book)
     assert not [output for cell in book.cells for output in cell.get("outputs", []) if output.output_type == "error"]
     pages = [output.get("data", {}).get("text/html", "") for output in outputs(book)]
@@ -66,13 +68,13 @@ def test_03_history_and_diff(dsn: str, tmp_path: Path) -> None:
     text = shown(book)
     for said in ("-- Monday: calibrate the scale", "redacted by", "/people.md", "+- Thursday: show it to Ann"):
         assert said in text
-    again = shown(executed(NOTEBOOKS[2], dsn, tmp_path))  # on what it left
+    again = shown(executed(PAST, dsn, tmp_path))  # on what it left
     assert "redacted by" in again
 
 
 def test_a_notebook_can_be_run_again_on_what_it_left(dsn: str, tmp_path: Path) -> None:
-    executed(NOTEBOOKS[0], dsn, tmp_path)
-    assert "scripted" in shown(executed(NOTEBOOKS[0], dsn, tmp_path))
+    executed(FIRST, dsn, tmp_path)
+    assert "scripted" in shown(executed(FIRST, dsn, tmp_path))
     with mk.connect(dsn) as connection:
         notes = connection.store("Team notes")
         texts = [notes.version(None, version).content for version in notes.log()]
