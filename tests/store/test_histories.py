@@ -90,7 +90,8 @@ def all_versions(database: Database, store_id: str) -> list[MemoryVersion]:
 
 
 def check_log(database: Database, store_id: str) -> None:
-    """What must be true of every store at any time."""
+    """What must be true of every store at any time; `verify` says the same in SQL."""
+    assert database.verify(store_id).problems == ()
     store = database.memory_stores.retrieve(store_id)
     versions = all_versions(database, store_id)
     assert [version.seq for version in versions] == list(range(1, store.head_seq + 1))

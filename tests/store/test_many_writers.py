@@ -20,7 +20,7 @@ from memkernel.errors import (
     PreconditionFailedError,
     StoreNotFoundError,
 )
-from memkernel.models import Change, Memory, MemoryStore
+from memkernel.models import Change, Memory, MemoryStore, StoreProblem
 from memkernel.store import Database
 from tests.store.people import ANN
 from tests.store.test_histories import check_log
@@ -170,7 +170,8 @@ def test_32_threads_never_pass_the_limit(
 
 
 def test_a_tumult_leaves_a_log(database: Database, store: MemoryStore, at_once: Callable[..., list[object]]) -> None:
-    """Everything that can be done to a store, at once, on few paths."""
+    """Everything that can be done to a store, at once, on few paths; whoever looks meanwhile sees a log, too."""
+    seen: list[StoreProblem] = []
 
     def rage(number: int) -> None:
         memories, versions = database.memories, database.memory_versions
@@ -182,11 +183,13 @@ def test_a_tumult_leaves_a_log(database: Database, store: MemoryStore, at_once: 
             lambda: memories.rename_tree(store.id, other, f"/e{number % 2}", actor=ANN),
             lambda: versions.restore(versions.list(store.id, limit=1).data[0].id, memory_store_id=store.id, actor=ANN),
             lambda: memories.delete_tree(store.id, other, actor=ANN),
+            lambda: seen.extend(database.verify(store.id).problems),
         ):
             with suppress(ConflictError, NotFoundError, InvalidInputError):
                 step()
 
     at_once(rage, 12)
+    assert seen == []
     check_log(database, store.id)
 
 

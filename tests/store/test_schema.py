@@ -13,9 +13,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from memkernel import ids
 from memkernel.errors import DatabaseError, SchemaTooNewError, SchemaTooOldError, ServerTooOldError
-from memkernel.models import Memory, MemoryStore
+from memkernel.models import Cause, Memory, MemoryStore
 from memkernel.store import Database, migrate
+from memkernel.store.run_processes import this_process
 from tests.fix_postgres import PostgresServer
 from tests.store.people import ANN
 
@@ -104,6 +106,26 @@ def test_an_older_schema_is_refused_until_it_is_migrated(dsn: str, monkeypatch: 
     with Database(dsn, migrate=True) as database:
         assert database.status().schema_version == NEXT.number
     open_database(dsn)
+
+
+def test_a_schema_of_before_the_runs_is_brought_forward_with_all_that_is_in_it(
+    empty_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, cause = migrate.migrations(), Cause(ids.mint("run"), "toolu_1")
+    with monkeypatch.context() as patched, Database(empty_dsn) as old:
+        patched.setattr(migrate, "migrations", lambda: known[:14])
+        store = old.in_workspace("mine").memory_stores.create(name="Notes")
+        made = old.memories.write(store.id, "/a.md", "one", actor=ANN, cause=cause)
+    with Database(empty_dsn, migrate=True) as database:
+        mine = database.in_workspace("mine")  # its role is given what is new
+        begun = mine.runs.begin(
+            cause.run_id, session_id=ids.mint("sesn"), kind="live", model="m", prompt="Tidy", process=this_process()
+        )
+        assert mine.runs.list().data == [begun]
+        assert mine.memory_versions.cause(store.id, made.memory_version_id) == cause
+        mine.memories.write(store.id, "/a.md", "two", actor=ANN, cause=cause)
+        assert len(mine.memory_versions.changes_by_call(store.id, cause.run_id)["toolu_1"]) == 2
+        assert mine.verify(store.id).problems == ()
 
 
 def test_a_newer_schema_is_refused_and_left_alone(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,6 +174,8 @@ def test_a_workspace_id_that_is_none_is_refused(database: Database, shared_dsn: 
 
 
 def test_a_view_is_made_once_and_is_the_same_from_every_view(kept: Two) -> None:
+    assert kept.mine.verify(kept.my_store.id).versions == 2
+    assert kept.mine.verify(kept.my_store.id).problems == ()
     assert kept.owner.in_workspace("mine") is kept.mine is kept.theirs.in_workspace("mine")
     assert kept.mine.workspace_id == "mine"
     assert kept.mine.page_key() == kept.owner.page_key()
@@ -319,6 +321,7 @@ ON_STORES: Calls = {
         two.their_memory.memory_version_id, memory_store_id=two.their_store.id, actor=KEY
     ),
     "open a mount": lambda two: two.mine.mounts.open(two.their_store.id, two.their_session),
+    "verify": lambda two: two.mine.verify(two.their_store.id),
     "is_saved": lambda two: two.mine.runs.is_saved(two.their_store.id, CAUSE.run_id, CAUSE.tool_use_id),
     "changes_by_call": lambda two: two.mine.memory_versions.changes_by_call(two.their_store.id, CAUSE.run_id),
     "cause": lambda two: two.mine.memory_versions.cause(two.their_store.id, two.their_memory.memory_version_id),
