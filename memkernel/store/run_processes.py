@@ -62,6 +62,8 @@ def is_gone(process: str, quiet_s: float) -> bool:
 def judge(process: RunProcess, here: RunProcess, quiet_s: float, *, is_living: bool) -> bool:
     """Whether a process is gone: by looking where its pid means something here, else by its silence.
 
+    A machine's name says which one it is: where it was started anew, its processes are gone.
+
     Args:
         process: the one asked for.
         here: the one that asks.
