@@ -36,10 +36,13 @@ def going(run: Run) -> Generator[None]:
     try:
         yield
     finally:
+        ledger = run.ledger
         with _lock:
             _going.pop(run.id, None)
-            if run.ledger is not None and not run.ledger.is_settled:
-                _unsettled.append(run.ledger)
+            if ledger is not None and not ledger.is_settled:
+                _unsettled.append(ledger)
+        if ledger is not None and ledger.lost is None:
+            settle()  # an interrupt came in between, and the database is there
 
 
 def settle() -> None:

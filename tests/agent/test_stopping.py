@@ -14,6 +14,8 @@ from types import FrameType
 
 import pytest
 from anthropic import beta_tool
+from anthropic.lib.tools import BetaBuiltinFunctionTool
+from anthropic.types.beta import BetaToolParam
 
 import memkernel as mk
 from memkernel.agent import conversation, loop
@@ -126,6 +128,49 @@ def test_in_the_main_thread_a_tool_is_broken_off(scripted: Scripted) -> None:
         "Stopped by the user while this ran; it is unknown whether it took effect.",
         "Stopped by the user before this ran.",
     ]
+
+
+class Interruptible(BetaBuiltinFunctionTool):
+    """A tool that works in another process, say: it can be told to end."""
+
+    def __init__(self) -> None:
+        self._over = threading.Event()
+
+    def to_dict(self) -> BetaToolParam:
+        return {"name": "work", "description": "Work.", "input_schema": {"type": "object"}}
+
+    def call(self, input: object) -> str:
+        assert self._over.wait(PATIENCE_S)
+        return "broken off, and this is what it came to"
+
+    def interrupt(self) -> None:
+        self._over.set()
+
+
+def test_in_another_thread_a_tool_that_can_be_interrupted_is(scripted: Scripted) -> None:
+    model = scripted(reply(ToolUse("work"), ToolUse("work")), reply("never asked for"))
+    run = stopped(mk.Agent(client=model.client(), tools=[Interruptible()]), apart, ToolCalled)
+    assert [result["content"] for result in run.messages[-1]["content"]] == [
+        "broken off, and this is what it came to",
+        "Stopped by the user before this ran.",
+    ]
+
+
+def test_a_run_whose_time_is_up_ends_itself_wherever_it_runs(scripted: Scripted, ask: Ask) -> None:
+    model = scripted(reply(ToolUse("work"), ToolUse("work")), reply("Now."))
+    agent = mk.Agent(client=model.client(), tools=[Interruptible()], max_time_s=0.3)
+    run = ask(agent, "Go")
+    assert (run.status, run.error) == ("max_time", None)
+    assert [event for event in run.events if isinstance(event, Notice)] == [
+        Notice("max_time", "Stopped after 0.3 s (max_time_s). Run it again to go on.")
+    ]
+    told = [result["content"] for result in run.messages[-1]["content"]]
+    assert told[0] in (
+        "broken off, and this is what it came to",
+        "Stopped at its time limit while this ran; it is unknown whether it took effect.",
+    )
+    assert told[1] == "Stopped at its time limit before this ran."
+    assert conversation.complaint(conversation.asked(run.messages, "And now?")) is None
 
 
 def test_in_another_thread_a_tool_is_let_finish_and_the_next_does_not_run(scripted: Scripted) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import uuid
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
 from anthropic import beta_tool
 
 import memkernel as mk
+from memkernel.agent.ledger import left
 from memkernel.agent.run import Run
 from memkernel.agent.script import Failure, ToolUse, reply
 from memkernel.errors import InvalidInputError, ModelRequestError, RunNotFoundError, RunRunningError
@@ -151,3 +156,49 @@ def test_a_resumed_run_can_go_on_by_itself(store: mk.Store) -> None:
     run = quiet(agent, "Remember that it rains")
     again = agent.resume(run.id, "What do you know?", show=False, wait=False).wait(30)
     assert (again.status, again.previous_run_id) == ("done", run.id)
+
+
+# -- interrupted -------------------------------------------------------------------------------------
+
+
+class InterruptAt:
+    """Ctrl-C at the n-th call of a function of the agent's, as a trace function."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __call__(self, frame: FrameType, event: str, arg: object) -> None:
+        if f"memkernel{os.sep}agent{os.sep}" in frame.f_code.co_filename:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+
+def test_a_run_that_is_interrupted_at_any_moment_is_kept_as_it_ended(store: mk.Store, scripted: Scripted) -> None:
+    def answer(body: Any) -> Any:
+        path = f"/memories/{uuid.uuid4().hex}.md"
+        create = ToolUse("memory", {"command": "create", "path": path, "file_text": "a"})
+        return reply("Done.") if len(body["messages"]) > 1 else reply("I note it.", create)
+
+    database, client = store.connection.database, scripted(answers=answer).client()
+    number, was_interrupted = 3, True
+    while was_interrupted:
+        agent, trace, before = mk.Agent(client=client, store=store), InterruptAt(number), sys.gettrace()
+        sys.settrace(trace)
+        try:
+            agent.run("Go", show=False)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        was_interrupted, number = trace.left <= 0, number + 37
+        run = agent.last_run
+        if run is None or run.ledger is None or not run.ledger.is_kept:
+            continue
+        record = database.runs.retrieve(run.id)
+        assert record.status == run.status in ("stopped", "done"), f"call {number}"
+        assert left(database.runs, record).messages == run.messages, f"call {number}"
+        made = database.memory_versions.changes_by_call(store.id, run.id)
+        told = [str(block.get("content")) for message in run.messages for block in message["content"]]
+        assert bool(made) == any("the change was saved" in said or "created success" in said for said in told)
+    assert number > 300
