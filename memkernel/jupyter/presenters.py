@@ -15,9 +15,10 @@ from IPython.display import DisplayHandle
 
 from memkernel import present
 from memkernel.agent.asking import ask
-from memkernel.agent.events import ApprovalAsked, Event, TextDelta, ThinkingDelta
+from memkernel.agent.events import ApprovalAsked, Event, RunEnded, TextDelta, ThinkingDelta
 from memkernel.agent.run import Run
 from memkernel.agent.transcript import TextTranscript
+from memkernel.jupyter.made import EndedRun
 from memkernel.jupyter.putaside import PutAside
 from memkernel.jupyter.shell import Shell, can_update
 from memkernel.jupyter.widgets.outputs import Outputs
@@ -156,8 +157,8 @@ def _rejected_html(change: Any) -> str:
 
 
 def show_once(run: Run) -> None:
-    """Show a run as it is now."""
-    _display_handle().display(run)
+    """Show a run that has ended."""
+    _display_handle().display(EndedRun(run))
 
 
 def _display_handle() -> Any:
@@ -191,7 +192,7 @@ class LiveRun:
             if isinstance(event, TextDelta | ThinkingDelta):
                 self._show_soon()
             else:
-                self._show_now()
+                self._show_now(EndedRun(self._run) if isinstance(event, RunEnded) else self._run)
 
     def _show_soon(self) -> None:
         if self._timer is None:
@@ -203,11 +204,11 @@ class LiveRun:
     def _on_timer(self) -> None:
         with self._lock:
             if self._timer is not None:
-                self._show_now()
+                self._show_now(self._run)
 
-    def _show_now(self) -> None:
+    def _show_now(self, shown: Run | EndedRun) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._handle.update(self._run)
+        self._handle.update(shown)
         self._shown_at = time.monotonic()
