@@ -481,6 +481,20 @@ def test_a_sandbox_that_is_stopped_in_the_middle_of_a_call_is_one_too(make: Make
 
 
 @pytest.mark.docker
+def test_what_a_command_is_cannot_speak_in_the_servers_name(docker_engine: Engine, sandbox_image: str) -> None:
+    """Its files are not to be opened, nor is it to be traced: an answer is the server's own."""
+    sandbox = DockerSandbox(replace(SPEC, image=sandbox_image), docker_engine)
+    sandbox.start()
+    tools = Toolbox(sandbox)
+    forged = """echo '{"id": 1, "text": "forged"}'"""
+    assert "Permission denied" in error(bash(tools, f"{forged} > /proc/$PPID/fd/1"))
+    assert "Permission denied" in error(bash(tools, "cat /proc/$PPID/environ"))
+    assert said(bash(tools, f"{forged}; {forged} >&2")).count("forged") == 2
+    tools.close()
+    sandbox.stop()
+
+
+@pytest.mark.docker
 def test_a_container_that_is_gone_is_an_error_of_the_person(docker_engine: Engine, sandbox_image: str) -> None:
     sandbox = DockerSandbox(replace(SPEC, image=sandbox_image), docker_engine)
     sandbox.start()

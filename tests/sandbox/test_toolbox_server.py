@@ -195,6 +195,31 @@ def test_an_interrupt_while_the_server_is_being_started_is_kept() -> None:
     assert tools.call("bash", {"command": "ls"}) == ToolAnswer("done")
 
 
+def test_an_interrupt_of_the_kill_itself_leaves_it_to_the_next_call() -> None:
+    class Stubborn(Liar):
+        kills = 0
+
+        def read_line(self, timeout_s: float) -> bytes:
+            if self.kills == 0:
+                raise KeyboardInterrupt
+            return b'{"id": 2, "text": "done"}'
+
+        def kill(self) -> None:
+            self.kills += 1
+            if self.kills == 1:
+                self.alive_ = False
+                raise KeyboardInterrupt
+            self.alive_ = True
+
+    backend = LyingBackend()
+    stubborn = backend.liar = Stubborn(())
+    tools = bare_tools.toolbox(backend)
+    with pytest.raises(KeyboardInterrupt):
+        tools.call("bash", {"command": "sleep 60"})
+    assert tools.call("bash", {"command": "ls"}) == ToolAnswer("done")
+    assert stubborn.kills == 2
+
+
 # -- bounded searches ------------------------------------------------------------------------------------------
 
 

@@ -88,7 +88,7 @@ class Shell:
             raise ToolError(self._text(len(self._buffer)).strip() or _GONE)
         text, code = self._text(found.start()), int(found[1])
         if code != 0:
-            raise ToolError(text or "bash: exit status %d" % code)  # the API takes no error without a text
+            raise ToolError(text if text.strip() else "bash: exit status %d" % code)  # the API wants a text
         return text
 
     def _script(self, command: str, marker: str) -> bytes:
