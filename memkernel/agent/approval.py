@@ -168,7 +168,7 @@ class Approvals:
             with self._lock:
                 self._asked_about[asked.tool_use_id] = waiting
             publish(asked)  # a subscriber may answer at once
-            answer = self._wait(waiting, stopping)
+            return self._tell(asked, self._wait(waiting, stopping), publish)
         except BaseException:
             publish(ApprovalAnswered(asked.tool_use_id, "denied", "stop"))
             raise
@@ -176,7 +176,6 @@ class Approvals:
             with self._lock:
                 self._asked_about.pop(asked.tool_use_id, None)
             waiting.is_over.set()  # who waits in a thread that was left behind goes home
-        return self._told(asked, answer, publish)
 
     def _wait(self, waiting: _Open, stopping: Stopping) -> Answer:
         stopping.check()
@@ -186,14 +185,19 @@ class Approvals:
         stopping.wait_for(waiting.is_over.wait)
         return waiting.answer or Answer("denied")
 
-    def _told(self, asked: ApprovalAsked, answer: Answer, publish: Callable[[Event], None]) -> str | None:
-        publish(ApprovalAnswered(asked.tool_use_id, answer.decision, "person", answer.reason))
-        if answer.decision == "approved":
+    def _tell(self, asked: ApprovalAsked, answer: Answer, publish: Callable[[Event], None]) -> str | None:
+        refusal = None if answer.decision == "approved" else _refusal(answer.reason)
+        if refusal is None and answer.whole_tool:
             with self._lock:
-                self._approved_tools |= {asked.name} if answer.whole_tool else set()
-            return None
-        reason = " ".join(answer.reason.split()).rstrip(".")
-        return f"Not run: this call was not approved{f': {reason}' if reason else ''}."
+                self._approved_tools.add(asked.name)
+        # The last call of all: an interrupt before it means that nothing was decided, and one after it that it was.
+        publish(ApprovalAnswered(asked.tool_use_id, answer.decision, "person", answer.reason))
+        return refusal
+
+
+def _refusal(reason: str) -> str:
+    said = " ".join(reason.split()).rstrip(".")
+    return f"Not run: this call was not approved{f': {said}' if said else ''}."
 
 
 def _ask(asker: Callable[[ApprovalAsked], Answer | None], asked: ApprovalAsked) -> Answer | None:

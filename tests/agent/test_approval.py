@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -346,3 +348,43 @@ def test_a_tool_is_asked_about_until_the_whole_of_it_is_approved(calls: list[tup
         assert len(events) == (0 if name in whole else 2)
         whole |= {name} if says == "all" else set()
     assert approvals.waiting == ()
+
+
+# -- interrupted anywhere --------------------------------------------------------------------------
+
+
+class InterruptAtCall:
+    """A tracer that interrupts where the n-th function begins: there Python itself takes signals."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        if frame.f_code.co_filename == approval.__file__:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("answer", [Answer("approved", whole_tool=True), Answer("denied")])
+def test_an_interrupt_at_any_call_leaves_nothing_that_waits_and_no_question_without_an_answer(answer: Answer) -> None:
+    interrupted = 0
+    for number in range(1, 200):
+        approvals = Approvals(ASK)
+        approvals.asker = lambda _: answer
+        decided, trace = Decided(approvals), InterruptAtCall(number)
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            decided.here()
+        finally:
+            sys.settrace(before)
+        kinds = [type(event) for event in decided.events]
+        assert kinds in ([], [ApprovalAnswered], [ApprovalAsked, ApprovalAnswered]), f"call {number}"
+        assert approvals.waiting == (), f"call {number}"
+        with pytest.raises(InvalidInputError, match="waits for no approval"):
+            approvals.deny("toolu_1")
+        if trace.left > 0:
+            break
+        interrupted += isinstance(decided.outcome, KeyboardInterrupt)
+    assert interrupted >= 5
