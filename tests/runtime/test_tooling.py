@@ -188,7 +188,8 @@ def test_what_became_of_a_calls_files_between_two_calls_is_told_by_the_next_one(
     file = sandbox_home / "sessions" / box.id / "mnt/memory/team-notes/a.md"
     wait_until(lambda: file.read_text() == "mine\n")
     notes.write("/a.md", "theirs\n")
-    assert box.sync_quietly() is not None  # as after each cell of a notebook
+    with pytest.raises(errors.SyncConflictError):
+        box.sync()  # as after each cell of a notebook, where nobody raises it
     with pytest.raises(
         ToolError, match=r"^theirs\n\n.*/a\.md was edited both here and in the store, so it was not saved"
     ):
