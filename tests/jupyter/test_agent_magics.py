@@ -9,6 +9,7 @@ import pytest
 
 import memkernel as mk
 from memkernel.agent.script import Failure, Reply, ToolUse, reply
+from memkernel.jupyter.widgets.outputs import VIEW_TYPE
 from tests.fix_agent import Scripted
 from tests.fix_kernel import Kernel, kernel_environment
 
@@ -67,6 +68,13 @@ def test_where_nobody_can_be_asked_it_is_denied_in_one_line_a_call(
     assert told.stdout.count("\n") == int(calls)
     assert told.stdout.startswith("Denied: memory view /memories. Nobody can be asked here;")
     assert somebody_else.store("Team notes").ls() == []
+
+
+def test_a_widget_whose_page_says_nothing_leaves_the_question_to_text(kernel: Kernel) -> None:
+    asked = kernel.run(f"%%agent --approve ask -o run\n{SI}\n", answers=["a"])
+    assert (asked.status, VIEW_TYPE in asked.outputs[0]) == ("ok", True)
+    assert "approved" in asked.text
+    assert "+ /notes.md @1" in asked.text
 
 
 def test_an_interrupt_of_the_question_stops_the_run(kernel: Kernel) -> None:

@@ -75,7 +75,10 @@ def test_what_can_stand_there_is_offered(shell: Shell, notes: mk.Store, capsys: 
 
 @given(
     st.sampled_from(
-        ["%memory ", "%%memory put ", "%memory diff /a@", "x = %memory cat ", "%%agent ", "%memory config "]
+        [
+            *("%memory ", "%%memory put ", "%memory diff /a@", "x = %memory cat ", "%%agent ", "%memory config "),
+            *("%agent ", "%agent -", "%%agent --resume ", "%%agent --replay ", "%agent stop "),
+        ]
     ),
     st.text(alphabet="/a@1-=:'\"\\ \tsho%", max_size=20),
 )
