@@ -13,7 +13,7 @@ import pytest
 from anthropic import beta_tool
 from anthropic.types.beta import BetaUsage
 
-from memkernel.agent import conversation, long_runs, loop, prices
+from memkernel.agent import conversation, limits, long_runs, loop, prices
 from memkernel.agent.approval import Approvals
 from memkernel.agent.events import (
     ApprovalAnswered,
@@ -103,10 +103,12 @@ def test_no_request_is_sent_that_would_pass_the_limit_by_what_is_known(scripted:
     assert run.status == "max_total_tokens"
     assert [notice.kind for notice in notices(run)] == ["max_total_tokens"]
     turns = [event.usage for event in run.events if isinstance(event, TurnEnded)]
-    used, known = Usage(), 0
+    used, known, among = Usage(), 0, 0
     for body, usage in zip(model.requests, turns, strict=True):
-        assert used.total_tokens + known + body["max_tokens"] <= limit
-        used, known = used + usage, usage.input_tokens  # the API counted this prompt: the next one is no shorter
+        least = known + limits.least_tokens(body["messages"][among:])
+        assert used.total_tokens + least + body["max_tokens"] <= limit
+        # The API counted this prompt: the next one has as many tokens, and its new words.
+        used, known, among = used + usage, usage.input_tokens, len(body["messages"])
     unknown = [0, *(after.input_tokens - before.input_tokens for before, after in pairwise([Usage(), *turns]))]
     assert used.total_tokens <= limit + unknown[-1]
 
@@ -118,6 +120,13 @@ def test_a_conversation_that_is_too_long_by_itself_is_not_sent_at_all(scripted: 
     assert model.requests == []
     assert (run.status, run.turns) == ("max_total_tokens", 0)
     assert notices(run)[0].text.startswith("Nothing was asked: the conversation alone takes 1,000 tokens or more")
+
+
+def test_a_conversation_that_the_api_may_shorten_is_sent_as_long_as_anything_is_left(scripted: Scripted) -> None:
+    model = scripted(reply("Done."))
+    run = Run("w" * 8_000, model=MODEL, limits=RunLimits(max_total_tokens=1_000))
+    here(run, Request(model.client(), MODEL, options=long_runs.checked(True, False, {})))
+    assert (run.status, len(model.requests)) == ("done", 1)
 
 
 def test_a_reply_that_the_limit_cut_off_says_which_limit(scripted: Scripted) -> None:
