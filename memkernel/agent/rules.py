@@ -22,6 +22,7 @@ _MEMORY_KNOWS = (
 _REAL = "With an ANTHROPIC_API_KEY a real model answers."
 _NO_MEMORY = "I have no memory tool here: give the agent a memory store."
 _NOTES = "notes.md"
+_LONGEST = 10_000
 _EVERYTHING = ("everything", "it all", "all")
 _SMALL = re.compile(
     "a|about|an|and|are|at|be|by|do|does|for|from|have|i|in|is|it|know|me|my|of|on|or|our|please|remember|that|the|this|"
@@ -89,13 +90,13 @@ def _rules_of(request: Asked) -> Iterator[Rule]:
 
 def _sentences(prompt: str) -> list[str]:
     """The prompt's sentences; one that is not known belongs to the one before it."""
+    if len(prompt) > _LONGEST:  # no list of sentences that are known
+        return [prompt.strip()]
     ends = [found.end() for found in _QUOTE_OR_END.finditer(prompt) if found["end"]]
-    kept: list[str] = [""]
-    for begin, end in pairwise([0, *ends, len(prompt)]):
-        if _is_known(prompt[begin:end].strip()):
-            kept.append("")
-        kept[-1] += prompt[begin:end]
-    return [sentence.strip() for sentence in kept if sentence.strip()] or [""]
+    parts = pairwise([0, *ends, len(prompt)])
+    begins = [begin for begin, end in parts if begin == 0 or _is_known(prompt[begin:end].strip())]
+    sentences = [prompt[begin:end].strip() for begin, end in pairwise([*begins, len(prompt)])]
+    return [sentence for sentence in sentences if sentence] or [""]
 
 
 def _is_known(sentence: str) -> bool:

@@ -164,3 +164,30 @@ def test_it_works_on_the_last_prompt_of_a_conversation(tmp_path: Path) -> None:
 def test_the_first_words_of_a_run_are_shown_before_its_first_call(ask: Ask) -> None:
     kinds = [type(event).__name__ for event in ask("Remember that it rains").events]
     assert kinds.index("TextDelta") < kinds.index("ToolCalled")
+
+
+def test_a_prompt_of_several_sentences_is_done_one_after_another(ask: Ask, memory: Path) -> None:
+    run = ask("Remember that it rains. It pours a lot, they say. Then change rains to snows!\nWhat do you remember?")
+    assert commands(run) == ["view", "create", "view", "str_replace", "view"]
+    assert (memory / "notes.md").read_text() == "- it snows. It pours a lot, they say\n"
+    assert run.text.split("\n\n")[0] == "I noted it in /memories/notes.md: it rains. It pours a lot, they say"
+
+
+def test_it_tidies_its_memory(ask: Ask, memory: Path) -> None:
+    (memory / "notes.md").write_text("- a  \n\n\n\n- b\n- a\n")
+    (memory / "empty.md").write_text("\n")
+    (memory / "tidy.md").write_text("- c\n")
+    assert ask("Tidy up, please.").text == "I tidied /memories/empty.md, /memories/notes.md."
+    assert {path.name: path.read_text() for path in memory.iterdir()} == {
+        "notes.md": "- a\n\n- b\n",
+        "tidy.md": "- c\n",
+    }
+    assert ask("Tidy up your memory").text == "My memory is tidy."
+
+
+@pytest.mark.parametrize(
+    "prompt", ["a. " * 100_000, "“" * 100_000, "know about " * 50_000, "\n" * 9_000, "run `x " * 1_000]
+)
+def test_a_prompt_of_any_length_is_answered(prompt: str) -> None:
+    tools = [{"name": name} for name in ("memory", "bash", "read", "write", "glob", "grep")]
+    assert rules.answer({"messages": [{"role": "user", "content": prompt}], "tools": tools}).blocks
