@@ -151,6 +151,8 @@ def test_a_run_whose_store_is_gone_is_shown_all_the_same(
     shell.run("%memory config render static")
     run = shell.run("%agent show")
     assert "I was there." in str(run)
+    with pytest.raises(UsageError, match=r"the store of run_.* was deleted\n`--store STORE`"):
+        shell.run("%agent --resume")
 
 
 def test_what_a_run_changed_is_known_from_its_record(shell: Shell, keep: Keep, somebody_else: mk.Connection) -> None:
@@ -179,7 +181,7 @@ def test_what_a_run_changed_is_known_from_its_record(shell: Shell, keep: Keep, s
     assert "made by" not in str(notes.diff("/b.md"))
     widget = VersionDiff.of(notes.diff("/a.md"), Preferences())
     assert widget is not None
-    assert widget.view["notes"] == [made_by]
+    assert (widget.view["notes"], widget.view["made"]) == ([], [made_by, run.id, "toolu_1"])
 
 
 def test_a_run_that_goes_on_elsewhere_is_asked_to_stop(shell: Shell, keep: Keep, somebody_else: mk.Connection) -> None:

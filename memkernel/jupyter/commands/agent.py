@@ -10,7 +10,7 @@ from IPython.core.error import UsageError
 
 from memkernel.agent.asking import ask
 from memkernel.agent.events import Event, RunStarted
-from memkernel.errors import AgentError
+from memkernel.errors import AgentError, StoreNotFoundError
 from memkernel.jupyter.command import Command
 from memkernel.jupyter.commands import agent_options
 from memkernel.jupyter.commands.agent_choice import run_of
@@ -129,10 +129,19 @@ def _store(notebook: Notebook, args: Namespace, box: Sandbox | None, before: Run
     With a sandbox it has to be named: the folders there are the memory already.
     """
     if args.store is None and before is not None and before.memory_store_ids and box is None:
-        return notebook.connection.store(before.memory_store_ids[0])
+        return _store_of(notebook, before)
     if args.store is None and box is not None:
         return None
     return notebook.store(args.store)
+
+
+def _store_of(notebook: Notebook, before: RunRecord) -> Store:
+    try:
+        return notebook.connection.store(before.memory_store_ids[0])
+    except StoreNotFoundError:
+        raise UsageError(
+            f"the store of {before.id} was deleted\n`--store STORE` goes on with its conversation on another one."
+        ) from None
 
 
 _EXAMPLES: Final[Any] = (
