@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -21,6 +21,7 @@ from memkernel.agent.events import Notice, NoticeKind, RunStarted, Status, TurnE
 from memkernel.agent.limits import Allowance, Budget, Reached, Spent
 from memkernel.agent.request import Request, Tool
 from memkernel.agent.turn import RunnableTool, TracedTool, Turn, TurnFailedError, UnderneathError, WatchedTool
+from memkernel.errors import MemkernelError
 
 if TYPE_CHECKING:
     from anthropic.lib.streaming import BetaMessageStream
@@ -99,6 +100,9 @@ class _Loop:
 
     def _begin(self) -> None:
         run = self._run
+        for tool in self._traced:
+            with suppress(Exception):  # what it kept in an earlier run, which ended before that was told
+                tool.raise_lost()
         run.publish(RunStarted(run.id, run.prompt, run.model, run.kind))
         if self._request.recording:
             self._notice("recording", self._request.recording)
@@ -172,15 +176,25 @@ class _Loop:
             run.cost_usd = (run.cost_usd or 0.0) + prices.cost_usd(reply.usage, run.price)
         self._counted = prices.prompt_tokens(reply.usage), self._sent_messages
         called = reply.stop_reason == "tool_use" and self._answer(runner)
-        run.publish(TurnEnded(run.turns, reply.stop_reason, usage))
-        self._turn = Turn(run)
-        for tool in self._traced:
-            tool.raise_lost()
+        self._end_turn(TurnEnded(run.turns, reply.stop_reason, usage))
         if called or reply.stop_reason in conversation.PAUSED:
             return None
         if reply.stop_reason == "max_tokens" and allowance.reached is not None:
             return self._reach(allowance.reached)
         return self._ending(reply)
+
+    def _end_turn(self, ended: TurnEnded) -> None:
+        try:
+            self._run.publish(ended)
+        except MemkernelError:  # what a tool has lost says more of it than that the ledger is lost as well
+            self._raise_lost()
+            raise
+        self._turn = Turn(self._run)
+        self._raise_lost()
+
+    def _raise_lost(self) -> None:
+        for tool in self._traced:
+            tool.raise_lost()
 
     def _reach(self, reached: Reached) -> Status:
         self._notice(cast("NoticeKind", reached.status), reached.sentence)

@@ -219,3 +219,29 @@ def test_an_exit_inside_a_tool_passes_and_leaves_a_valid_conversation(play: Play
         play([reply(ToolUse("leave"))], [leave], run=run)
     assert run.status == "error"
     assert run.messages[-1]["content"][0]["content"] == "Not run: the run failed before this."
+
+
+class LosingMemory(SlowMemory):
+    """Loses its database, and then is interrupted."""
+
+    lost: Exception | None = None
+
+    def call(self, input: object) -> str:
+        self.lost = DatabaseUnavailableError()
+        return super().call(input)
+
+    def raise_lost(self) -> None:
+        error, self.lost = self.lost, None
+        if error is not None:
+            raise error
+
+
+def test_what_a_tool_lost_in_a_run_that_was_stopped_does_not_fail_the_next_one(
+    play: Play, interrupt: Callable[[], None]
+) -> None:
+    tool = LosingMemory()
+    stopped = play([reply(ToolUse("memory", CREATE))], [tool], run=interrupted(ToolCalled, interrupt)).run
+    assert (stopped.status, tool.lost is None) == ("stopped", False)
+    again = Run("And now?", model="claude-sonnet-5-5", messages=stopped.messages)
+    played = play([reply("Fine.")], [tool], run=again)
+    assert (again.status, played.error) == ("done", None)
