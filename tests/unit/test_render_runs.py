@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 import pytest
 
-from memkernel.models import RunRecord, RunStatus, Usage
-from memkernel.render import RUN_WORDS, dollars_text, html_of, text_of, who_answered
+from memkernel.models import Cause, MemoryVersion, RunRecord, RunStatus, Usage
+from memkernel.render import (
+    HTML_BYTES,
+    RUN_WORDS,
+    TEXT_LINES,
+    Cell,
+    caused_row,
+    dollars_text,
+    html_of,
+    request_html,
+    request_text,
+    text_of,
+    who_answered,
+)
 
 BEGUN = datetime(2026, 11, 30, 9, 21, tzinfo=UTC)
 RUN = RunRecord(
@@ -29,6 +41,22 @@ RUN = RunRecord(
     started_at=BEGUN,
     seen_at=BEGUN,
     ended_at=BEGUN + timedelta(seconds=90),
+)
+VERSION = MemoryVersion(
+    id="memver_1",
+    memory_store_id="memstore_1",
+    memory_id="mem_1",
+    seq=1,
+    ordinal=1,
+    operation="created",
+    path="/units.md",
+    content=None,
+    content_sha256="0" * 64,
+    content_size_bytes=3,
+    created_at=BEGUN,
+    created_by=None,
+    redacted_at=None,
+    redacted_by=None,
 )
 
 
@@ -91,3 +119,44 @@ def test_who_answered_names_what_is_no_model() -> None:
     assert who_answered("claude-sonnet-5-5", "live") == "claude-sonnet-5-5"
     assert who_answered("claude-sonnet-5-5", "recorded") == "claude-sonnet-5-5, recorded"
     assert who_answered("scripted", "scripted") == "scripted"
+
+
+# -- a request that is not sent ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    part: str
+    tokens: int
+
+
+PARTS = [Part("system", 24), Part("prompts", 7)]
+
+
+def test_a_request_is_its_head_its_parts_and_the_two_ends_of_its_body() -> None:
+    body = "\n".join(f"line {number}" for number in range(1_000))
+    lines = request_text("Not sent.", PARTS, body).split("\n")
+    assert len(lines) <= TEXT_LINES
+    assert lines[0] == "Not sent."
+    assert [line.split() for line in lines[1:5:2]] == [["part", "tokens"], ["system", "24"]]
+    assert {"line 0", "line 999"} < set(lines)
+    assert request_text("Not sent.", [], "{}") == "Not sent.\n{}"
+
+
+def test_as_html_it_is_within_limits_and_nothing_of_it_is_markup() -> None:
+    html = request_html("Not <b>sent</b>.", PARTS, '{"text": "<script>\u202e"}\n' * 5_000)
+    assert len(html.encode()) <= HTML_BYTES
+    assert "<script" not in html
+    assert "Not &lt;b&gt;sent" in html
+    assert "of 5,001 lines shown" in html
+
+
+# -- versions and what made them -----------------------------------------------------------------------
+
+
+def test_a_version_names_its_run_and_call_where_an_agent_made_it() -> None:
+    by_agent = caused_row(VERSION, Cause("run_1", "toolu_1"))
+    by_person = caused_row(VERSION, None)
+    assert list(by_agent)[-2:] == ["run", "call"]
+    assert "run_1" in text_of([by_agent, by_person])
+    assert [row["run"] for row in (by_agent, by_person)] == [Cell("run_1", is_code=True), Cell("", is_code=True)]
