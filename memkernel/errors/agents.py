@@ -33,7 +33,7 @@ class NoApiKeyError(AgentError):
     def __init__(self) -> None:
         super().__init__(
             "ANTHROPIC_API_KEY is not set",
-            hint='Set it. Without one, replay="demo" (`%%agent --replay demo`) shows a recorded run, and '
+            hint='Set it. Without one, replay="demo" (`%agent --replay demo`) shows a recorded run, and '
             'model="scripted" answers a few sentences.',
         )
 

@@ -170,7 +170,7 @@ def test_a_model_asked_for_by_name_needs_a_key(settings: Settings) -> None:
         clients.choose("claude-sonnet-5-5", None, settings)
     assert caught.value.lines() == [
         "NoApiKeyError: ANTHROPIC_API_KEY is not set",
-        'Set it. Without one, replay="demo" (`%%agent --replay demo`) shows a recorded run, and model="scripted" '
+        'Set it. Without one, replay="demo" (`%agent --replay demo`) shows a recorded run, and model="scripted" '
         "answers a few sentences.",
     ]
 

@@ -120,7 +120,7 @@ def test_no_key_is_an_error_before_anything_is_sent(store: mk.Store) -> None:
         mk.Agent("claude-sonnet-5-5", store=store)
     assert caught.value.lines() == [
         "NoApiKeyError: ANTHROPIC_API_KEY is not set",
-        'Set it. Without one, replay="demo" (`%%agent --replay demo`) shows a recorded run, and model="scripted" '
+        'Set it. Without one, replay="demo" (`%agent --replay demo`) shows a recorded run, and model="scripted" '
         "answers a few sentences.",
     ]
 
