@@ -107,8 +107,13 @@ def remarks(old: MemoryVersion | None, new: MemoryVersion | None, cause: Cause |
     if old and new and old.path and new.path and old.path != new.path:
         notes.append(f"renamed: {old.path} → {new.path}")
     if new and cause:
-        notes.append(f"@{new.ordinal} was made by {cause.run_id}, in its call {cause.tool_use_id}")
+        notes.append(made_by(new, cause))
     return [note for note in notes if note]
+
+
+def made_by(version: MemoryVersion, cause: Cause) -> str:
+    """Which run, and which of its tool calls, made the version."""
+    return f"@{version.ordinal} was made by {cause.run_id}, in its call {cause.tool_use_id}"
 
 
 def version_name(version: MemoryVersion | None, path: str) -> str:

@@ -273,6 +273,20 @@ def test_a_call_of_a_sandbox_shows_what_it_changed(speaks: Speaks) -> None:
     expect(calls.nth(0).locator(".mk-diff ins")).to_contain_text("grams")
 
 
+# -- from a version to its call --------------------------------------------------------------------------
+
+
+def test_a_version_leads_to_the_call_that_made_it(speaks: Speaks) -> None:
+    page = whole_run(speaks).open([USE, "%%agent\nChange the masses to grams", "%memory diff /units.md"])
+    for index in (1, 2, 3):
+        page.run(index)
+    diff = page.widget(3)
+    expect(diff.locator(".mk-dialog")).to_have_count(0)
+    diff.get_by_role("button", name="@2 was made by").click()
+    expect(page.widget(2).locator(".mk-run-tool summary").nth(1)).to_be_focused()
+    pictures(page, diff, "diff-made-by")
+
+
 # -- what is seen ----------------------------------------------------------------------------------------
 
 
@@ -435,9 +449,10 @@ def test_pictures_of_a_call_that_waits_near_the_limit_and_of_a_run_of_before(spe
     widget = waiting(page, 2)
     question(widget).get_by_role("button", name="Approve", exact=True).click()
     expect(widget.get_by_role("progressbar", name="Budget")).to_have_attribute("data-level", "near")
-    question(widget).get_by_label("Why not").fill("Not on a Friday")
+    expect(widget.locator(".mk-run-tool summary").nth(1)).to_contain_text("waits for your approval")
     pictures(page, widget, f"agent-run-waiting-{theme}")
     assert violations(page, widget) == []
+    question(widget).get_by_label("Why not").fill("Not on a Friday")
     question(widget).get_by_role("button", name="Deny").click()
     expect(widget.locator(".mk-run-tool summary").nth(1)).to_contain_text("denied: Not on a Friday")
     expect(widget).to_have_attribute("data-status", re.compile("done|max_cost"))

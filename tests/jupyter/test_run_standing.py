@@ -42,6 +42,13 @@ def test_the_budget_is_the_one_that_is_nearer_to_its_limit(
     assert replace(RUNS, limits=limits, cost_usd=cost_usd, used=Usage(tokens)).budget == budget
 
 
+def test_what_costs_nothing_has_no_budget_but_may_have_a_limit_of_tokens() -> None:
+    free = Standing("scripted", cost_usd=0.0, limits=MONEY, used=Usage(500))
+    assert free.budget is None
+    both = replace(MONEY, max_total_tokens=1_000)
+    assert replace(free, limits=both).budget == (0.5, "fine", "50 % of the tokens used")
+
+
 def test_a_budget_that_was_too_small_for_another_request_is_full() -> None:
     ended = replace(RUNS, limits=MONEY, cost_usd=0.45, status="max_cost")
     assert ended.budget == (0.9, "full", "90 % of the budget used")

@@ -12,9 +12,10 @@ const PROPERTY = new RegExp(`--(${PROPERTIES.join("|")})(?![a-z-])`, "g");
 const letter = (_, name) => `--${String.fromCharCode(97 + PROPERTIES.indexOf(name))}`;
 
 // The same for names of ours that neither Python nor the browser knows: a test compares with Python's.
-const NAMES = `actorId actorType attempt button compareWith dispose element elements focusTree frame inPlace isAsking
-  keysWithin lookAt markBase onClose onDrawn onEvent onPainted operation paint prefetch questions redactedAt redactedBy
-  reread restMs reveal root showNext siblings stepMs timeline toNewest toWaiting toggleCalls updatedAt`.split(/\s+/);
+const NAMES = `actorId actorType attempt button compareWith dispose element elements focusTree
+  frame inPlace isAsking keysWithin leave lookAt markBase onClose onDrawn onEvent onPainted
+  operation paint prefetch questions redactedAt redactedBy reread restMs reveal root showNext shown
+  siblings stepMs timeline toNewest toWaiting toggleCalls update updatedAt`.split(/\s+/);
 
 /** A stylesheet is its text, without what only people read. */
 const stylesheets = {

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Any, Final, NamedTuple
 
 from memkernel.errors import HistoryPrunedError, InvalidInputError, MemkernelError, NotConfirmedError, RefusedError
-from memkernel.handle.diff import absence, remarks, version_name, version_text
+from memkernel.handle.diff import absence, made_by, remarks, version_name, version_text
 from memkernel.handle.history import Erasure, History, restore
 from memkernel.handle.reading import StoreReading
 from memkernel.handle.store import Store
@@ -77,8 +77,19 @@ class Pair(NamedTuple):
     @property
     def notes(self) -> list[str]:
         """Why a text is missing, and what the texts do not show."""
+        return [*self.warnings, *self.made[:1]]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The same without who made the new one."""
         own = [side.text.note for side in self if side.version is None and side.text.note]
-        return [*own, *remarks(self.old.version, self.new.version, self.new.cause)]
+        return [*own, *remarks(self.old.version, self.new.version)]
+
+    @property
+    def made(self) -> list[str]:
+        """Who made the new one, where that was a tool call: a sentence, the run's id and the call's."""
+        version, cause = self.new.version, self.new.cause
+        return [made_by(version, cause), cause.run_id, cause.tool_use_id] if version and cause else []
 
 
 NOTHING: Final = Side("", Text("", "/dev/null"))
@@ -288,7 +299,8 @@ def view_of(pair: Pair, found: TextDiff | None, start: int, room: Room) -> dict[
         "summary": summary(found) if found else "",
         "said": spoken(found) if found else "",
         "names": pair.names,
-        "notes": [one_line(note, _NOTE_CHARACTERS) for note in pair.notes],
+        "notes": [one_line(note, _NOTE_CHARACTERS) for note in pair.warnings],
+        "made": pair.made,
         "cut": bool(page and page.cut),
     }
 

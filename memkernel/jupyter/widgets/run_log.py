@@ -1,10 +1,10 @@
 """A run's events -> what the page shows of it: entries, and numbered changes of them.
 
 An entry is a dict: `k`, its key; `n`, the number of its last change; `kind`: prompt, text, thinking, notice or tool;
-`text`; of a tool's call also `state` (`running…`, or how long it took), `error`, `parts` (what was sent and what came
-back, each with its title) and `made`, a list of [version id, its line, its path]. A call that waits for a person has
-`asks`, the answers that there are: a list of [request, its parameters, label, title]. Where texts are cut, `more` says
-how much is left out.
+`text`; of a tool's call also `call`, its id, `state` (`running…`, or how long it took), `error`, `parts` (what was sent
+and what came back, each with its title) and `made`, a list of [version id, its line, its path]. A call that waits for a
+person has `asks`, the answers that there are: a list of [request, its parameters, label, title]. Where texts are cut,
+`more` says how much is left out.
 
 A change is an entry that is put in place of the one with its key; `{k, n, add}`, more words of an entry; or
 `{n, drop}`, which takes away the entries from that key on: a turn that begins anew. Whoever has seen change `n` drops
@@ -218,6 +218,7 @@ def _shown(entry: Mapping[str, Any], characters: int | None) -> Entry:
     if entry["kind"] == "tool":
         shown |= {"state": entry["state"], "error": bool(entry.get("error"))}
         shown["parts"] = [[title, marked(text[:characters])] for title, text in parts.items() if text]
+        shown["call"] = entry["id"]
         shown["asks"] = entry.get("asks", [])
         shown["made"] = [[made.id, marked(made.line), made.path] for made in entry.get("made", ())]
     return shown | ({"more": f"Show {counted(more, 'more character')}"} if more else {})

@@ -70,7 +70,7 @@ class Standing:
         if self.limits is None:
             return None
         limited = (
-            (self.cost_usd, self.limits.max_cost_usd, "budget"),
+            (self.cost_usd if self._is_paid else None, self.limits.max_cost_usd, "budget"),
             (self.used.total_tokens, self.limits.max_total_tokens, "tokens"),
         )
         # Rounded: 0.1 + 0.7 US dollars of 1 are 80 % of it.
@@ -95,13 +95,17 @@ class Standing:
         }
 
     @property
+    def _is_paid(self) -> bool:
+        return self.kind == "live"
+
+    @property
     def _status(self) -> str:
         if self.again and self.status in GOES_ON:
             return _AGAIN
         return _OF_VIEWS.get(self.status) or RUN_WORDS[cast("RunStatus", self.status)]
 
     def _cost(self, limit: float | None) -> str:
-        if self.kind != "live":
+        if not self._is_paid:
             return "costs nothing"
         return _of(dollars_text(self.cost_usd) or "cost unknown", limit and dollars_text(limit))
 

@@ -25,6 +25,7 @@ export function view(old, fresh, more = {}) {
     removed: 1,
     places: 1,
     notes: [],
+    made: [],
     summary: "+1 −1 in 1 place",
     said: "1 line added, 1 removed in 1 place",
     names: [old ? `@${old}` : "nothing", `@${fresh}`],

@@ -1,4 +1,5 @@
 import { expect, test, vi } from "vitest";
+import { h } from "../src/dom.js";
 import { button, openPanel, press, said, settled, view } from "./diff_fixture.js";
 
 const TEN = Array.from({ length: 10 }, (_, index) => `line ${index}`);
@@ -118,6 +119,24 @@ test("without a text its reason is shown", () => {
   expect(root.querySelector(".mk-empty").textContent).toBe("There is no text to compare");
   expect(root.querySelector("table")).toBeNull();
   expect([root.querySelector(".mk-stats").textContent, said(root)]).toEqual(["", ""]);
+});
+
+test("which call made it is no warning, and leads to its run where that is in the page", () => {
+  const made = ["@3 was made by run_1, in its call toolu_1", "run_1", "toolu_1"];
+  const { root: alone } = openPanel({ view: view(2, 3, { made }) });
+  expect(alone.querySelector(".mk-dialog")).toBeNull();
+  expect(alone.querySelector(".mk-part.mk-faint").textContent).toBe(made[0]);
+  expect(alone.querySelector(".mk-part button")).toBeNull();
+  const call = h("div", { "data-call": "toolu_1" }, h("details", h("summary", { tabindex: "0" }, "memory create")));
+  const run = h("section", { "data-run": "run_1", tabindex: "-1" }, call);
+  document.body.append(run);
+  const { root } = openPanel({ view: view(2, 3, { made }) });
+  button(root, made[0]).click();
+  expect(document.activeElement.textContent).toBe("memory create");
+  call.remove(); // it is among the earlier ones
+  button(root, made[0]).click();
+  expect(document.activeElement).toBe(run);
+  run.remove();
 });
 
 test("the patch goes to the clipboard; where there is none it is shown, selected", async () => {

@@ -50,7 +50,7 @@ export function openRun(state = {}) {
 export const prompt = { k: 1, n: 1, kind: "prompt", text: "Tidy the notes" };
 
 export function call(more = {}) {
-  const kind = { kind: "tool", text: "memory create /memories/a.md", state: "running…", error: false };
+  const kind = { kind: "tool", call: "toolu_1", text: "memory create /memories/a.md", state: "running…", error: false };
   return { k: 2, n: 2, ...kind, parts: [["Arguments", '{"command": "create"}']], made: [], ...more };
 }
 

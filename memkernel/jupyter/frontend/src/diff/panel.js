@@ -101,7 +101,8 @@ export function diffPanel(frame, first) {
     shown = view;
     painted = layout();
     aria(box, "label", `Differences of ${title}`);
-    replace(notes, view.notes.map((note) => h("div.mk-dialog", text(note))));
+    const warnings = view.notes.map((note) => h("div.mk-dialog", text(note)));
+    replace(notes, warnings, view.made.length ? h("div.mk-part.mk-faint", madeBy(frame, view.made)) : null);
     stats.textContent = view.summary;
     rows.draw(view, painted, names);
     if (isNew) announce(view);
@@ -157,4 +158,12 @@ export function diffPanel(frame, first) {
   // Nobody waits for what is asked beforehand.
   const prefetch = (pair) => pairs.get(ask(pair)).catch(() => undefined);
   return { element, show, clear: pairs.clear, put, prefetch, dispose };
+}
+
+/** Which call made it: in another view of this page that shows its run, it leads there. */
+function madeBy(frame, [line, run, call]) {
+  const view = document.querySelector(`[data-run="${CSS.escape(run)}"]`);
+  if (!view || view === frame.root) return line;
+  const go = () => (view.querySelector(`[data-call="${CSS.escape(call)}"] summary`) ?? view).focus();
+  return frame.button(line, "Go to this call", go);
 }

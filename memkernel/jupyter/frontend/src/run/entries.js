@@ -26,7 +26,7 @@ export function entryView(frame, first) {
   const made = h("div.mk-run-made");
   const shape = SHAPES[first.kind];
   const shown = shape ? shape({ words, state, parts, asking, made }) : [words, parts];
-  const element = h(`div.mk-run-entry.mk-run-${first.kind}`, shown);
+  const element = h(`div.mk-run-entry.mk-run-${first.kind}`, { "data-call": first.call }, shown);
   const view = {
     element,
     update(entry) {

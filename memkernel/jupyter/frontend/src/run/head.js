@@ -14,12 +14,11 @@ export function runHead(frame) {
     status,
     frame.get("badge") ? h("span.mk-tag", frame.get("badge")) : null,
     stop,
-    turns,
-    progress,
+    h("span.mk-run-used", turns, progress),
     h("span.mk-gap"),
-    budget,
-    spent,
+    h("span.mk-run-used", budget, spent),
   );
+  frame.root.dataset.run = frame.get("run_id");
   const clock = setInterval(tick, 1000);
   frame.onClose(() => clearInterval(clock));
 
