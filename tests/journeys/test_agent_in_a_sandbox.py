@@ -228,20 +228,17 @@ def test_a_database_lost_in_the_middle_is_told_to_the_person_and_the_change_is_s
         )
         agent = mk.Agent(MODEL, sandbox=box, client=model.client())
         meddle_later(monkeypatch, own_server.stop)
-        with pytest.raises(errors.MemkernelError) as caught:
+        with pytest.raises(errors.SyncError, match="is not synced"):
             agent.run("Write", show=False)
         first = agent.last_run
         assert first is not None
         assert first.status == "error"
-        assert isinstance(caught.value, errors.SyncError | errors.DatabaseUnavailableError)
         assert told(first)[-1] == (
             f"written\n\n{MOUNT} cannot be saved right now: what lies there is kept, and saved later.",
             True,
         )
         own_server.start()
-        another = mk.Agent(MODEL, sandbox=box, client=model.client())
-        another.messages = agent.messages
-        second = another.run("Go on", show=False)
+        second = agent.run("Go on", show=False)
         assert (second.status, told(second)) == ("done", [("b\n", False)])
         assert [version.path for version in first.changes] == ["/a.md", "/b.md"]
         assert second.changes == []
