@@ -257,4 +257,4 @@ def clock(seconds: float | None, ring: Callable[[], object]) -> Generator[None]:
 
 def out_of_time(seconds: float | None) -> Reached:
     """A run that its clock ended."""
-    return Reached("max_time", f"Stopped after {seconds or 0:g} s (max_time_s). {_AGAIN}")
+    return Reached("max_time", f"Stopped after {seconds or 0:,.10g} s (max_time_s). {_AGAIN}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,7 @@ from memkernel.agent.events import (
     Event,
     Notice,
     RunEnded,
+    RunStarted,
     TextDelta,
     ToolCalled,
     ToolReturned,
@@ -37,7 +39,6 @@ from tests.fix_agent import Play, Scripted
 
 PATIENCE_S = 30.0
 MODEL = "claude-sonnet-5-5"
-SOON_S = 0.2
 
 Played = Callable[[Run, Request], Run]
 """Play a run, here or in a thread of its own, and wait for its end."""
@@ -177,22 +178,66 @@ def test_a_model_without_a_price_has_no_cost(play: Play) -> None:
 
 # -- time ------------------------------------------------------------------------------------------
 
-OUT_OF_TIME = Notice("max_time", f"Stopped after {SOON_S} s (max_time_s). Run it again to go on.")
+
+class Clock:
+    """A clock that rings after an event, in a thread of its own, in place of some time."""
+
+    def __init__(self) -> None:
+        self._rings: Callable[[], object] | None = None
+        self._is_wound = threading.Event()
+
+    @contextmanager
+    def __call__(self, seconds: float | None, ring: Callable[[], object]) -> Generator[None]:
+        assert seconds == HOURS_S
+        self._rings = ring
+        self._is_wound.set()
+        yield
+
+    def _ring(self) -> None:
+        assert self._is_wound.wait(PATIENCE_S)
+        assert self._rings is not None
+        self._rings()
+
+    def run(self, cue: type | Event, **more: Any) -> Run:
+        """A run whose time is over a moment after this event."""
+        run = Run("Go", model=MODEL, limits=RunLimits(max_time_s=HOURS_S), **more)
+
+        def watch(event: Event) -> None:
+            if event == cue or (isinstance(cue, type) and isinstance(event, cue)):
+                threading.Timer(0.05, self._ring).start()
+
+        run.subscribe(watch)
+        return run
 
 
-def timed(prompt: str = "Go", **more: Any) -> Run:
-    return Run(prompt, model=MODEL, limits=RunLimits(max_time_s=SOON_S), **more)
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(limits, "clock", clock)
+    return clock
 
 
-def test_a_model_that_hangs_is_left_and_its_words_are_kept(scripted: Scripted, played: Played) -> None:
-    model = scripted(reply("Once upon", breaks="hangs"))
-    run = played(timed(), Request(model.client(), MODEL))
+HOURS_S = 7_200.0
+OUT_OF_TIME = Notice("max_time", "Stopped after 7,200 s (max_time_s). Run it again to go on.")
+
+
+def test_a_model_that_hangs_is_left_when_the_time_is_over(scripted: Scripted, played: Played) -> None:
+    run = Run("Go", model=MODEL, limits=RunLimits(max_time_s=0.2))
+    played(run, Request(scripted(reply("Once upon", breaks="hangs")).client(), MODEL))
+    ended_well(run)
+    assert run.status == "max_time"
+    assert notices(run) == [Notice("max_time", "Stopped after 0.2 s (max_time_s). Run it again to go on.")]
+
+
+def test_the_words_of_a_model_that_hangs_are_kept(scripted: Scripted, played: Played, clock: Clock) -> None:
+    run = clock.run(TextDelta(" upon"))
+    played(run, Request(scripted(reply("Once upon", breaks="hangs")).client(), MODEL))
     ended_well(run)
     assert (run.status, run.text) == ("max_time", "Once upon")
     assert notices(run) == [OUT_OF_TIME]
 
 
-def test_a_model_that_never_begins_to_answer_is_left(scripted: Scripted, played: Played) -> None:
+def test_a_model_that_never_begins_to_answer_is_left(scripted: Scripted, played: Played, clock: Clock) -> None:
     go_on = threading.Event()
 
     def answer(_: object) -> Reply:
@@ -200,23 +245,23 @@ def test_a_model_that_never_begins_to_answer_is_left(scripted: Scripted, played:
         return reply("late")
 
     try:
-        run = played(timed(), Request(scripted(answers=answer).client(), MODEL))
+        run = played(clock.run(RunStarted), Request(scripted(answers=answer).client(), MODEL))
     finally:
         go_on.set()
     ended_well(run)
     assert (run.status, run.text) == ("max_time", "")
 
 
-def test_the_time_holds_also_while_it_waits_to_try_again(scripted: Scripted, played: Played) -> None:
+def test_the_time_holds_also_while_it_waits_to_try_again(scripted: Scripted, played: Played, clock: Clock) -> None:
     model = scripted(Failure(529, "overloaded_error", headers={"retry-after": "60"}))
-    run = played(timed(), Request(model.client(), MODEL))
+    run = played(clock.run(Notice), Request(model.client(), MODEL))
     assert run.status == "max_time"
     assert [notice.kind for notice in notices(run)] == ["retry", "max_time"]
 
 
-def test_the_time_holds_also_while_a_person_is_waited_for(scripted: Scripted, played: Played) -> None:
+def test_the_time_holds_also_while_a_person_is_waited_for(scripted: Scripted, played: Played, clock: Clock) -> None:
     call = ToolUse("look")
-    run = timed(approvals=Approvals({"*": "ask"}))
+    run = clock.run(ApprovalAsked, approvals=Approvals({"*": "ask"}))
     played(run, Request(scripted(reply(call)).client(), MODEL, [look]))
     ended_well(run)
     assert run.status == "max_time"
@@ -224,14 +269,14 @@ def test_the_time_holds_also_while_a_person_is_waited_for(scripted: Scripted, pl
     assert run.messages[-1]["content"][0]["content"] == "Stopped at its time limit before this ran."
 
 
-def test_in_the_main_thread_a_tool_is_broken_off(scripted: Scripted) -> None:
+def test_in_the_main_thread_a_tool_is_broken_off(scripted: Scripted, clock: Clock) -> None:
     @beta_tool
     def slow() -> str:
         """Never return."""
         time.sleep(2 * PATIENCE_S)
         return "late"
 
-    run = here(timed(), Request(scripted(reply(ToolUse("slow"))).client(), MODEL, [slow]))
+    run = here(clock.run(ToolCalled), Request(scripted(reply(ToolUse("slow"))).client(), MODEL, [slow]))
     ended_well(run)
     assert run.status == "max_time"
     assert "time limit" in run.messages[-1]["content"][0]["content"]

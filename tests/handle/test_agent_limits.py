@@ -159,12 +159,10 @@ def test_a_run_in_the_background_waits_for_its_person(scripted: Scripted) -> Non
     assert run.messages[2]["content"][0]["content"] == "Not run: this call was not approved: not now."
 
 
-def test_the_time_limit_ends_a_run_in_the_background(scripted: Scripted) -> None:
-    model = scripted(reply("Once upon", breaks="hangs"), reply("Again."))
+def test_the_time_limit_ends_a_run_in_the_background_that_hangs(scripted: Scripted) -> None:
+    model = scripted(reply("Once upon", breaks="hangs"))
     agent = mk.Agent("claude-sonnet-5-5", client=model.client(), max_time_s=0.2)
-    run = agent.start("Go", show=False).wait(PATIENCE_S)
-    assert (run.status, run.text) == ("max_time", "Once upon")
-    assert agent.start("And now?", show=False).wait(PATIENCE_S).text == "Again."
+    assert agent.start("Go", show=False).wait(PATIENCE_S).status == "max_time"
 
 
 # -- the requests ----------------------------------------------------------------------------------
