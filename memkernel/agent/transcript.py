@@ -89,7 +89,8 @@ def entries(events: Iterable[Event], made: Made = _NOTHING_MADE) -> list[Transcr
     for event in events:
         match event:
             case RunStarted(prompt=prompt):
-                found.append(TranscriptEntry("prompt", prompt))
+                found += [TranscriptEntry("prompt", prompt)] if prompt else []
+                turn_begins = len(found)
             case TurnStarted():
                 turn_begins = len(found)
             case TextDelta(text=text):

@@ -29,6 +29,10 @@ class EndedRun:
         self._made = made_lines(run)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return self.mimebundle()
+
+    def mimebundle(self) -> dict[str, str]:
+        """As text and as HTML."""
         run, badge = self._run, getattr(self._run, "badge", None)
         return {
             "text/plain": transcript.as_text(run.events, self._made, cost_usd=run.cost_usd, badge=badge),

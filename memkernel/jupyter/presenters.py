@@ -73,7 +73,13 @@ def register(shell: Shell, outputs: Outputs) -> None:
     shell.display_formatter.formatters["text/plain"].for_type_by_name(*_SANDBOX, _print_first_line)
     shell.display_formatter.formatters["text/plain"].for_type_by_name(*_REJECTED, _print_rejected)
     shell.display_formatter.formatters["text/html"].for_type_by_name(*_REJECTED, _rejected_html)
+    shell.display_formatter.mimebundle_formatter.for_type(Run, _told)
     present.register(Run, partial(_follow, outputs) if can_update(shell) else _write)
+
+
+def _told(run: Run) -> dict[str, str]:
+    """A run as the value of a cell: with what it made, as below the cell that ran it."""
+    return EndedRun(run).mimebundle()
 
 
 def _write(run: Run) -> None:
@@ -122,6 +128,7 @@ def _widget_class(module: str, name: str) -> Any:
 def unregister(shell: Shell) -> None:
     """Leave the formatters as they were, and what is shown by `present` as text."""
     present.forget(Run)
+    shell.display_formatter.mimebundle_formatter.pop(Run, None)
     for kind in map(".".join, _WIDGETS):
         present.forget(kind)
         shell.display_formatter.ipython_display_formatter.pop(kind, None)

@@ -107,6 +107,16 @@ def test_a_failure_before_the_first_word_takes_nothing_away() -> None:
     assert [entry.text for entry in transcript.entries(events)] == ["Go on", "First.", "Busy.", "Busy again."]
 
 
+def test_a_failure_before_the_first_reply_leaves_the_prompt_there() -> None:
+    events = [started(), Notice("retry", "Busy."), *turn(TextDelta("Hello."))]
+    assert [entry.text for entry in transcript.entries(events)] == ["Go on", "Busy.", "Hello."]
+
+
+def test_a_run_that_was_gone_on_with_without_a_prompt_shows_none() -> None:
+    events = [RunStarted("run_1", "", "scripted", "scripted"), *turn(TextDelta("Hello."))]
+    assert [entry.kind for entry in transcript.entries(events)] == ["text"]
+
+
 def test_a_call_that_has_not_returned_has_no_duration() -> None:
     (_, call) = transcript.entries([started(), TurnStarted(1), ToolCalled("toolu_1", "memory", VIEW)])
     assert (call.duration_s, call.result) == (None, "")

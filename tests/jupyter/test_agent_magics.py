@@ -98,10 +98,11 @@ def test_what_never_may_run_does_not_and_nobody_is_asked(kernel: Kernel, somebod
 
 def test_without_a_widget_the_versions_of_a_run_stand_below_its_calls(kernel: Kernel) -> None:
     kernel.run("%memory config render static")
-    told = kernel.run(f"%%agent\n{SI}\n")
+    told = kernel.run(f"%%agent -o run\n{SI}\n")
     assert (len(told.outputs), told.updates) == (1, 0)
-    assert "\n  + /notes.md @1 +1 −0\n" in told.text
-    assert "+ /notes.md @1 +1 −0" in told.html
+    for shown in (told, kernel.run("run")):
+        assert "\n  + /notes.md @1 +1 −0\n" in shown.text
+        assert "+ /notes.md @1 +1 −0" in shown.html
 
 
 # -- the background ------------------------------------------------------------------------------------

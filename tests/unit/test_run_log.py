@@ -102,6 +102,12 @@ def test_a_retry_drops_what_its_turn_had_streamed_and_nothing_else() -> None:
     assert log.take(retry)[0]["kind"] == "notice"  # there was nothing to drop
 
 
+def test_a_retry_of_the_first_request_leaves_the_prompt_there() -> None:
+    log, changes = taken(STARTED, Notice("retry", "Trying again."))
+    assert [change.get("drop") for change in changes] == [None, None]
+    assert [entry["text"] for entry in log.state()["entries"]] == ["Tidy", "Trying again."]
+
+
 def test_what_cannot_be_seen_is_marked() -> None:
     _, changes = taken(TextDelta("a\u202eb"), ToolCalled("toolu_1", "x\u202e", {"a": "\x1b"}))
     assert changes[0]["text"] == ["a", ["⟨U+202E⟩", "U+202E RIGHT-TO-LEFT OVERRIDE"], "b"]

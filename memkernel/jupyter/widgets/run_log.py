@@ -83,7 +83,9 @@ class RunLog:
     def _take(self, event: Event) -> list[Change]:
         match event:
             case RunStarted(prompt=prompt):
-                return [self._put("prompt", prompt)]
+                changes = [self._put("prompt", prompt)] if prompt else []
+                self._turn_begins = self._keys + 1
+                return changes
             case TextDelta(text=text):
                 return [self._said("text", text)]
             case ThinkingDelta(text=text):
