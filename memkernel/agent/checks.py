@@ -56,6 +56,13 @@ def count(what: str, value: object) -> int:
     return value
 
 
+def flag(what: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise InvalidInputError(f"{what} is {value!r:.80}, not True or False")
+    return value
+
+
 def each(what: str, value: object) -> list[object]:
     """The members of a list, or of anything else that gives them one by one."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):

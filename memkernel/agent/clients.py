@@ -72,7 +72,7 @@ def choose(
         return _replayed(model, client, replay, speed)
     wished = model or settings.model or DEFAULT_MODEL
     if client is not None:
-        return Speaker(checked(client), wished, "scripted" if wished == SCRIPTED_MODEL else "live")
+        return Speaker(checked(client), wished, "live")  # also "scripted": nobody knows who answers to that name there
     real = None if wished == SCRIPTED_MODEL else from_settings(settings)
     if real is not None:
         return Speaker(real, wished, "live")

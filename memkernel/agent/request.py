@@ -59,8 +59,6 @@ def checked(speaker: Speaker, *, system: object, max_tokens: object, options: ob
     Raises:
         InvalidInputError: a value of the wrong kind; an option that the runner does not have, or that is set here.
     """
-    if not isinstance(cache, bool):
-        raise InvalidInputError(f"cache is {cache!r:.80}, not True or False")
     return Request(
         speaker.client,
         speaker.model,
@@ -68,7 +66,7 @@ def checked(speaker: Speaker, *, system: object, max_tokens: object, options: ob
         max_tokens=checks.count("max_tokens", max_tokens),
         recording=speaker.recording.sentence if speaker.recording else "",
         options=checks.options(options, speaker.client.beta.messages.tool_runner),
-        cache=cache,
+        cache=checks.flag("cache", cache),
     )
 
 

@@ -77,6 +77,11 @@ class SandboxTool(KeepsLost, BetaBuiltinFunctionTool):
             "input_schema": declared.given.model_json_schema(),
         }
 
+    @property
+    def backend(self) -> Literal["docker", "local"]:
+        """Where it works, of the two kinds of sandboxes."""
+        return self._session.backend.kind
+
     def to_dict(self) -> BetaToolParam:
         """The tool's declaration."""
         return self._declaration

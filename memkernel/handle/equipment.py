@@ -58,15 +58,18 @@ class Equipment:
         return self.stores[0].connection.database if self.stores else None
 
     def check_isolation(self, kind: RunKind, *, allow_unisolated: bool) -> None:
-        """Refuse a live model in a sandbox that does not isolate, unless that is allowed.
+        """Refuse a live model in a sandbox that does not isolate, unless that is allowed; also by its tools alone.
 
         Raises:
             UnisolatedModelError: it is not.
+            InvalidInputError: `allow_unisolated` is neither True nor False.
         """
-        from memkernel.agent.toolset import check_isolation
+        from memkernel.agent.toolset import SandboxTool, check_isolation
 
-        if self.sandbox is not None:
-            check_isolation(kind, self.sandbox.backend, allow_unisolated=allow_unisolated)
+        allowed = checks.flag("allow_unisolated", allow_unisolated)
+        tools = [tool for tool in self._own_tools if isinstance(tool, SandboxTool)]
+        for each in [*([self.sandbox] if self.sandbox else []), *tools]:
+            check_isolation(kind, each.backend, allow_unisolated=allowed)
 
     def start(self, session_id: str) -> str:
         """Start the sandbox: whose session everything is by; without one it is this one.

@@ -223,7 +223,14 @@ def test_the_settings_name_a_default_model(closing: list[Any]) -> None:
 def test_a_client_that_is_given_is_used_whatever_the_model(closing: list[Any]) -> None:
     closing.append(anthropic.Anthropic(api_key="k"))
     assert clients.choose(None, closing[0], Settings()).model == "claude-sonnet-5-5"
-    assert clients.choose("scripted", closing[0], Settings())[:3] == (closing[0], "scripted", "scripted")
+    assert clients.choose("scripted", closing[0], Settings())[:2] == (closing[0], "scripted")
+
+
+def test_who_answers_through_a_given_client_counts_as_live_whatever_it_is_called(closing: list[Any]) -> None:
+    """A gateway may call any model `scripted`: it gets neither that badge nor a sandbox that does not isolate."""
+    closing.append(anthropic.Anthropic(api_key="k", base_url="http://127.0.0.1:9"))
+    assert clients.choose("scripted", closing[0], Settings()).kind == "live"
+    assert clients.choose(None, closing[0], Settings(model="scripted")).kind == "live"
 
 
 def test_a_login_that_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -21,9 +21,8 @@ from memkernel.agent.script import ToolUse, reply
 from memkernel.models import Cause, RunKind, StoreReport, SyncConflict, SyncReport, ToolAnswer
 from memkernel.runtime import tooling
 from memkernel.sandbox.engine import Engine
-from memkernel.sandbox.toolbox import Toolbox
-from tests.fix_agent import Play, Played
-from tests.fix_sandbox import MakeBox
+from tests.fix_agent import Play, Played, Scripted
+from tests.fix_sandbox import MakeBox, Meddle
 from tests.runtime.processes import wait_until
 
 MOUNT = "/mnt/memory/team-notes"
@@ -238,25 +237,12 @@ def remove_once_written(box: mk.Sandbox, engine: Engine, container: str) -> None
     engine.remove(container)
 
 
-def meddle(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
-    """At the end of the next call, before what it wrote is saved, somebody else changes the store."""
-    call = Toolbox.call
-
-    def meddled(self: Toolbox, name: str, given: Any) -> ToolAnswer:
-        answer = call(self, name, given)
-        monkeypatch.setattr(Toolbox, "call", call)
-        change()
-        return answer
-
-    monkeypatch.setattr(Toolbox, "call", meddled)
-
-
 def test_a_conflict_is_an_error_after_the_tools_own_output(
-    ask: Ask, notes: mk.Store, docker_box: mk.Sandbox, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, notes: mk.Store, docker_box: mk.Sandbox, meddle: Meddle
 ) -> None:
     """SANDBOX.md, Decision 22; CONTRACT F.251 to F.253"""
     notes.write("/a.md", "old\n")
-    meddle(monkeypatch, lambda: notes.write("/a.md", "theirs\n"))
+    meddle(lambda: notes.write("/a.md", "theirs\n"))
     played = ask(
         bash(f"echo mine > {MOUNT}/a.md; echo new > {MOUNT}/b.md; echo done"),
         bash(f"cat {MOUNT}/a.md; ls {MOUNT}"),
@@ -282,12 +268,10 @@ def test_a_conflict_is_an_error_after_the_tools_own_output(
     assert played.run.status == "done"
 
 
-def test_a_merge_is_told_and_no_error(
-    ask: Ask, notes: mk.Store, boxes: MakeBox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_merge_is_told_and_no_error(ask: Ask, notes: mk.Store, boxes: MakeBox, meddle: Meddle) -> None:
     notes.write("/a.md", "1\n2\n3\n4\n5\n")
     box = boxes(notes, on_conflict="merge")
-    meddle(monkeypatch, lambda: notes.write("/a.md", "one\n2\n3\n4\n5\n"))
+    meddle(lambda: notes.write("/a.md", "one\n2\n3\n4\n5\n"))
     played = ask(edit(f"{MOUNT}/a.md", "5", "five"), box=box)
     assert told(played) == [
         (
@@ -323,9 +307,7 @@ def test_refused_files_and_held_back_deletions_are_told_and_no_error(ask: Ask, n
     assert listed == ("a.md\nb.md\nc.md\nd.md\ne.md", False)
 
 
-def test_an_image_is_a_block_and_stays_one_where_something_is_told_beside_it(
-    ask: Ask, notes: mk.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_image_is_a_block_and_stays_one_where_something_is_told_beside_it(ask: Ask, notes: mk.Store) -> None:
     """The API takes the content of an error as text only."""
     made = ask(bash(f"echo {PIXEL} | base64 -d > dot.png; echo mine > {MOUNT}/a.md"))
     assert told(made) == [("", False)]
@@ -415,3 +397,16 @@ def test_a_live_model_gets_no_sandbox_that_does_not_isolate() -> None:
         toolset.check_isolation("live", "local")
     assert "docker" in caught.value.hint
     assert "allow_unisolated=True" in caught.value.hint
+
+
+def test_nor_does_it_by_the_tools_of_one_alone(notes: mk.Store, boxes: MakeBox, scripted: Scripted) -> None:
+    box, client = boxes(notes, backend="local"), scripted(reply("Done.")).client()
+    refused: list[dict[str, Any]] = [{"tools": box.tools()}, {"tools": box.tools()[:1]}, {"sandbox": box}]
+    for given in refused:
+        with pytest.raises(errors.UnisolatedModelError):
+            mk.Agent("claude-sonnet-5-5", client=client, **given)
+    unclear: Any = "no"
+    with pytest.raises(errors.InvalidInputError, match="allow_unisolated is 'no', not True or False"):
+        mk.Agent("claude-sonnet-5-5", client=client, sandbox=box, allow_unisolated=unclear)
+    agent = mk.Agent("claude-sonnet-5-5", client=client, tools=box.tools(), allow_unisolated=True)
+    assert agent.run("Go", show=False).status == "done"
