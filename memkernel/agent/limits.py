@@ -10,7 +10,7 @@ a compaction. A reply that broke off is not counted, though it may be charged.
 from __future__ import annotations
 
 import json
-import math
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -114,10 +114,10 @@ def checked(
     )
 
 
-def _number(what: str, value: object, at_most: float = math.inf) -> float | None:
+def _number(what: str, value: object, at_most: float = sys.float_info.max) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= at_most or value == math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= at_most:
         raise InvalidInputError(f"{what} is {value!r:.80}, not a number above 0", hint="None is no limit.")
     return float(value)
 

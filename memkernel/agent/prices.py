@@ -8,12 +8,11 @@ say what holds. What server tools cost beside their tokens (a web search, an hou
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
 from memkernel.errors import InvalidInputError
 from memkernel.models import RunKind, Usage
@@ -137,10 +136,14 @@ def _price(what: str, given: object) -> Price:
     if isinstance(given, Price):
         return given
     numbers: list[object] = list(cast("Sequence[object]", given)) if isinstance(given, list | tuple) else []
-    known = [float(one) for one in numbers if isinstance(one, int | float) and not isinstance(one, bool)]
-    if len(known) not in (2, 4) or len(known) != len(numbers) or not all(math.isfinite(n) and n >= 0 for n in known):
+    known = [float(one) for one in numbers if _is_amount(one)]
+    if len(known) not in (2, 4) or len(known) != len(numbers):
         raise InvalidInputError(f"{what} is {given!r:.80}, which is no price", hint=_HINT)
     return Price.of(known[0], known[1]) if len(known) == 2 else Price(known[0], known[1], known[2], known[3])
+
+
+def _is_amount(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
 
 
 def price_of(

@@ -150,7 +150,7 @@ def _kept(block: Mapping[str, Any]) -> Block:
 
 
 def _checked(path: object) -> Path:
-    if not isinstance(path, str | Path) or not str(path).strip():
+    if not isinstance(path, str | Path) or not str(path).strip() or "\0" in str(path):
         raise InvalidInputError(f"a recording goes into a file, not {path!r:.80}", hint='Name one: "run.jsonl".')
     target = Path(path).expanduser()
     try:

@@ -15,6 +15,11 @@ Content: TypeAlias = "str | list[dict[str, Any]]"
 
 # The API's, of a tool_result's content.
 _TYPES: Final = frozenset({"text", "image", "document", "search_result", "tool_reference"})
+_NEEDED: Final[Mapping[str, tuple[str, type]]] = {
+    "text": ("text", str),
+    "image": ("source", Mapping),
+    "document": ("source", Mapping),
+}
 _MOST_CHARS: Final = 10_000
 _SAID_NOTHING: Final = "The tool failed and said nothing."
 
@@ -62,8 +67,9 @@ def _blocks(returned: object) -> list[dict[str, Any]] | None:
     members = list(cast("Iterable[object]", returned))  # a generator is read once: for the model, and for the person
     if not all(_is_block(member) for member in members):
         return None
+    said = [member for member in cast("list[Mapping[str, Any]]", members) if _says_something(member)]
     try:
-        return json.loads(_well_formed(json.dumps(members, ensure_ascii=False, allow_nan=False)))
+        return json.loads(_well_formed(json.dumps(said, ensure_ascii=False, allow_nan=False)))
     except (TypeError, ValueError, RecursionError):
         return None
 
@@ -72,7 +78,12 @@ def _is_block(member: object) -> bool:
     if not isinstance(member, Mapping):
         return False
     block = cast("Mapping[str, object]", member)
-    return block.get("type") in _TYPES and (block["type"] != "text" or isinstance(block.get("text"), str))
+    field, kind = _NEEDED.get(str(block.get("type")), ("type", str))
+    return block.get("type") in _TYPES and isinstance(block.get(field), kind)
+
+
+def _says_something(block: Mapping[str, Any]) -> bool:
+    return block["type"] != "text" or bool(block["text"].strip())
 
 
 def _well_formed(text: str) -> str:

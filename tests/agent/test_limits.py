@@ -53,7 +53,7 @@ def test_max_total_tokens_is_a_whole_number_or_none(bad: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["max_cost_usd", "max_time_s"])
-@pytest.mark.parametrize("bad", [0, -0.5, math.nan, math.inf, "1", True, 1j])
+@pytest.mark.parametrize("bad", [0, -0.5, math.nan, math.inf, 10**400, "1", True, 1j])
 def test_cost_and_time_are_numbers_above_zero_or_none(name: str, bad: Any) -> None:
     with pytest.raises(InvalidInputError, match=f"{name} is .*, not a number above 0") as refused:
         checked(**{name: bad})

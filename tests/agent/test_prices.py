@@ -181,6 +181,7 @@ def test_without_any_there_are_none() -> None:
         {"m": (-1, 2)},
         {"m": (math.nan, 2)},
         {"m": (math.inf, 2)},
+        {"m": (10**400, 2)},
         {"m": ("3", "15")},
         {"m": (True, 2)},
         {"m": None},

@@ -224,7 +224,7 @@ def test_a_recording_is_replaced_and_no_other_file(record: Record, tmp_path: Pat
     assert other.read_text() == "{}"
 
 
-@pytest.mark.parametrize("path", [None, 3, "", "  ", b"run.jsonl"])
+@pytest.mark.parametrize("path", [None, 3, "", "  ", b"run.jsonl", "run\0.jsonl"])
 def test_a_path_that_is_none_is_refused(path: Any) -> None:
     with pytest.raises(InvalidInputError, match="a recording goes into a file"):
         Recorder(path)

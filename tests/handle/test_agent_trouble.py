@@ -62,7 +62,10 @@ def test_a_wrong_models_name_ends_the_run_which_is_kept(store: mk.Store, scripte
 
 @pytest.mark.parametrize(
     "returned",
-    [5, 1.5, True, b"bytes", {"type": "text", "text": "no list"}, [1], [{"no": "type"}], [{"type": "text"}], object()],
+    [
+        *(5, 1.5, True, b"bytes", {"type": "text", "text": "no list"}, object()),
+        *([1], [{"no": "type"}], [{"type": "text"}], [{"type": "image"}], [{"type": "document", "source": "a.pdf"}]),
+    ],
 )
 def test_a_tool_that_returns_nonsense_is_told_to_the_model_and_does_no_harm(returned: Any, scripted: Scripted) -> None:
     @beta_tool
@@ -85,6 +88,7 @@ def test_a_tool_that_returns_nonsense_is_told_to_the_model_and_does_no_harm(retu
         (None, ""),
         ("", ""),
         ([], []),
+        ([{"type": "text", "text": ""}, {"type": "text", "text": " \n"}], []),
         ("half \ud800 a pair", "half ? a pair"),
         (({"type": "text", "text": "one"},), [{"type": "text", "text": "one"}]),
     ],
