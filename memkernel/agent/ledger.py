@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,7 +24,6 @@ from memkernel.agent.events import (
     ToolCalled,
     ToolReturned,
     TurnEnded,
-    joined_with,
 )
 from memkernel.errors import AgentError, MemkernelError, RunNotFoundError
 from memkernel.models import RunEvent, RunRecord
@@ -60,9 +58,8 @@ class Ledger:
         self._runs, self._run = runs, run
         self._messages = messages
         self._has_begun = self._is_over = False
-        self._pending: list[RunEvent] = []
-        self._count = 0
-        self._last: Event | None = None
+        self._dates: list[datetime] = []  # of the run's events
+        self._written = 0  # how many of them
 
     def take(self, event: Event) -> None:
         """Take the next event, and write where it is time.
@@ -76,7 +73,7 @@ class Ledger:
             self._begin()
         if not self._has_begun:
             return
-        self._add(event)
+        self._date()
         if isinstance(event, RunEnded):
             self._write_end()
         elif isinstance(event, _WRITTEN_AT):
@@ -99,8 +96,6 @@ class Ledger:
         """
         if self.is_settled:
             return
-        if self._last is not self._run.events[-1]:
-            self._add(self._run.events[-1])
         self._write()
         self._is_over, self.lost = True, None
 
@@ -125,14 +120,18 @@ class Ledger:
         )
         self.is_kept = True
 
-    def _add(self, event: Event) -> None:
-        joined = joined_with(self._last, event) if self._pending else None
-        self._last = joined or event
-        if joined is not None:
-            self._pending[-1] = replace(self._pending[-1], data=event_rows.data_of(joined))
-            return
-        self._count += 1
-        self._pending.append(RunEvent(self._count, event.type, event_rows.data_of(event), datetime.now(UTC)))
+    def _date(self) -> None:
+        """Date what is new: usually one event, more where an interrupt came before the ledger was told of one."""
+        self._dates += [datetime.now(UTC)] * (len(self._run.events) - len(self._dates))
+
+    def _unwritten(self) -> list[RunEvent]:
+        """The events as rows. The last one is no delta, so that none of them is joined with a later one."""
+        self._date()
+        new = list(zip(self._run.events, self._dates, strict=True))[self._written :]
+        return [
+            RunEvent(n, event.type, event_rows.data_of(event), at)
+            for n, (event, at) in enumerate(new, self._written + 1)
+        ]
 
     def _write_end(self) -> None:
         try:
@@ -142,7 +141,7 @@ class Ledger:
             self.lost = error
 
     def _write(self) -> None:
-        run, events = self._run, list(self._pending)
+        run, events = self._run, self._unwritten()
         is_stopped = self._runs.append(
             run.id,
             events,
@@ -155,7 +154,7 @@ class Ledger:
             stop_reason=run.stop_reason,
             error=run.error_line,
         )
-        del self._pending[: len(events)]
+        self._written += len(events)
         if is_stopped:
             run.stop()
 
@@ -277,7 +276,9 @@ def _chain(runs: Runs, record: RunRecord) -> tuple[list[RunRecord], list[Message
 
 
 def _after(record: RunRecord, before: list[Message], events: Sequence[Event]) -> Left:
-    asked = conversation.begun(before, record.prompt)
+    # The event has the prompt as it was sent; of the record's, what PostgreSQL's `text` refuses is replaced.
+    said = [event.prompt for event in events if isinstance(event, RunStarted)]
+    asked = conversation.begun(before, *(said or [record.prompt]))
     messages = conversation.rebuilt(asked, events)
     answered = conversation.to_go_on(before, asked, messages, record.status)
     return Left(record, messages, answered, conversation.is_due(messages, events))

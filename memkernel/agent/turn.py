@@ -181,12 +181,13 @@ class Turn:
         return next(call for call in calls if call["id"] not in self._answered)
 
     def _return(self, content: results.Content, *, is_error: bool = False) -> None:
-        block, self._announced = self._announced, None
+        block = self._announced
         if block is None:
             return
         duration_s = 0.0 if self._begun_s is None else time.perf_counter() - self._begun_s
         result: Block = {"type": "tool_result", "tool_use_id": block["id"], "content": content}
         self._tell(block, result | ({"is_error": True} if is_error else {}), duration_s)
+        self._announced = None  # not before: where an interrupt keeps the answer from being told, `stop` tells of it
 
     def _tell(self, call: Block, result: Block, duration_s: float) -> None:
         self._answered.add(call["id"])
@@ -212,9 +213,14 @@ class Turn:
             why: answers a call that had begun.
         """
         self.reply()
-        if self._announced is not None:
+        call = self._announced
+        if call is not None and not self._has_told(call):
             begun = self._begun_s is not None
-            self._return(why(self._announced) if begun else unanswered.not_run(status), is_error=True)
+            self._return(why(call) if begun else unanswered.not_run(status), is_error=True)
+
+    def _has_told(self, call: Block) -> bool:
+        last = self._run.events[-1]
+        return isinstance(last, ToolReturned) and last.tool_use_id == call["id"]
 
     def _content(self) -> list[Block]:
         if self._stream is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from memkernel import cluster, config, ids
 from memkernel.errors import InvalidInputError
+from memkernel.handle import runs
 from memkernel.handle.records import Records
 from memkernel.handle.store import Store
 from memkernel.models import (
@@ -155,7 +156,7 @@ class Connection:
         """
         if limit is not None and limit < 1:
             raise InvalidInputError(f"limit is {limit}; it must be 1 or more")
-        self.database.runs.mark_lost()
+        self._settle_runs()
         found = self._each_run(memory_store_id=self._id_of(store), status=status, since=since)
         return Records(islice(found, limit), kind=RunRecord, empty="No run of an agent was kept here.")
 
@@ -179,8 +180,13 @@ class Connection:
         Raises:
             RunNotFoundError: there is no such run.
         """
-        self.database.runs.mark_lost()
+        self._settle_runs()
         return self.database.runs.retrieve(run_id)
+
+    def _settle_runs(self) -> None:
+        """No run is shown as running that has ended: here, while the database was lost, or with its process."""
+        runs.settle(self.database.runs)
+        self.database.runs.mark_lost()
 
     def run_events(self, run_id: str) -> list[RunEvent]:
         """What happened in a run, in order: the events of `memkernel.agent.events`, as JSON.
@@ -196,7 +202,7 @@ class Connection:
         Raises:
             RunNotFoundError: there is no such run.
         """
-        self.database.runs.mark_lost()
+        self._settle_runs()
         return self.database.runs.ask_stop(run_id)
 
     def delete_run(self, run_id: str) -> None:

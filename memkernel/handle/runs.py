@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memkernel.agent.run import Run
     from memkernel.handle.store import Store
     from memkernel.store import Database
+    from memkernel.store.runs import Runs
 
 _lock: Final = threading.Lock()
 _going: Final[dict[str, Run]] = {}
@@ -45,10 +46,15 @@ def going(run: Run) -> Generator[None]:
             settle()  # an interrupt came in between, and the database is there
 
 
-def settle() -> None:
-    """Write the ends of runs that could not be written; those for which it fails again are kept."""
+def settle(kept_by: Runs | None = None) -> None:
+    """Write the ends of runs that could not be written; those for which it fails again are kept.
+
+    Args:
+        kept_by: only of this database; None: of each.
+    """
     with _lock:
-        waiting, _unsettled[:] = list(_unsettled), []
+        waiting = [ledger for ledger in _unsettled if kept_by is None or ledger.has_kept(kept_by)]
+        _unsettled[:] = [ledger for ledger in _unsettled if ledger not in waiting]
     for ledger in waiting:
         try:
             ledger.settle()

@@ -13,7 +13,9 @@ import pytest
 from anthropic import beta_tool
 
 import memkernel as mk
-from memkernel.agent.ledger import left
+from memkernel.agent import event_rows, results
+from memkernel.agent.events import Event, ToolReturned
+from memkernel.agent.ledger import Ledger, left
 from memkernel.agent.run import Run
 from memkernel.agent.script import Failure, ToolUse, reply
 from memkernel.errors import InvalidInputError, ModelRequestError, RunNotFoundError, RunRunningError
@@ -158,6 +160,14 @@ def test_a_resumed_run_can_go_on_by_itself(store: mk.Store) -> None:
     assert (again.status, again.previous_run_id) == ("done", run.id)
 
 
+def test_a_prompt_that_no_column_can_hold_is_gone_on_with_as_it_was_sent(store: mk.Store, scripted: Scripted) -> None:
+    model = scripted(reply("A zero."), reply("Again."))
+    run = quiet(mk.Agent(client=model.client(), store=store), "What is \0?")
+    assert kept(store, run).prompt == "What is \ufffd?"
+    mk.Agent(client=model.client(), store=store).resume(run.id, "And now?", show=False)
+    assert sent(model, 1) == ["What is \0?", "A zero.", "And now?"]
+
+
 # -- interrupted -------------------------------------------------------------------------------------
 
 
@@ -172,6 +182,46 @@ class InterruptAt:
             self.left -= 1
             if self.left == 0:
                 raise KeyboardInterrupt
+
+
+def test_a_call_is_answered_as_it_ended_also_where_an_interrupt_comes_before_that_is_told(
+    store: mk.Store, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = ToolUse("memory", {"command": "create", "path": "/memories/a.md", "file_text": "a"})
+    agent = mk.Agent(client=scripted(reply(create)).client(), store=store)
+    as_text, left_over = results.as_text, [KeyboardInterrupt()]
+
+    def interrupted(content: object) -> str:
+        if left_over:
+            raise left_over.pop()
+        return as_text(content)
+
+    monkeypatch.setattr(results, "as_text", interrupted)
+    run = quiet(agent, "Go")
+    (result,) = run.messages[2]["content"]
+    assert (run.status, result["content"]) == ("stopped", "Stopped by the user while this ran; the change was saved.")
+    assert [version.path for version in run.changes] == ["/a.md"]
+
+
+def test_what_an_interrupt_kept_from_the_ledger_is_written_all_the_same(
+    store: mk.Store, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = ToolUse("memory", {"command": "create", "path": "/memories/a.md", "file_text": "a"})
+    agent = mk.Agent(client=scripted(reply(create)).client(), store=store)
+    take = Ledger.take
+
+    def interrupted(ledger: Ledger, event: Event) -> None:
+        if isinstance(event, ToolReturned):
+            raise KeyboardInterrupt
+        take(ledger, event)
+
+    monkeypatch.setattr(Ledger, "take", interrupted)
+    run = quiet(agent, "Go")
+    database = store.connection.database
+    assert run.status == "stopped"
+    assert "created success" in run.messages[2]["content"][0]["content"]
+    assert event_rows.events_of(database.runs.events(run.id)) == run.events
+    assert left(database.runs, kept(store, run)).messages == run.messages
 
 
 def test_a_run_that_is_interrupted_at_any_moment_is_kept_as_it_ended(store: mk.Store, scripted: Scripted) -> None:

@@ -13,9 +13,20 @@ import pytest
 
 import memkernel as mk
 from memkernel import ids
-from memkernel.errors import InvalidInputError, RunNotFoundError, RunRunningError, RunTakenOverError, StoreNotFoundError
+from memkernel.agent.events import TurnEnded
+from memkernel.agent.script import reply
+from memkernel.errors import (
+    DatabaseUnavailableError,
+    InvalidInputError,
+    RunNotFoundError,
+    RunRunningError,
+    RunTakenOverError,
+    StoreNotFoundError,
+)
 from memkernel.models import RunEvent, RunRecord, Usage
 from memkernel.store import run_processes
+from tests.fix_agent import Scripted
+from tests.fix_postgres import PostgresServer
 
 SESSION = ids.mint("sesn")
 
@@ -108,6 +119,19 @@ def test_a_run_whose_process_was_killed_is_lost(connection: mk.Connection, begin
     assert (lost.status, lost.ended_at) == ("lost", run.seen_at)
     with pytest.raises(RunTakenOverError):
         append(connection, run, killed_process)
+
+
+def test_a_run_whose_end_the_database_missed_is_told_as_it_ended_once_it_is_back(
+    connection: mk.Connection, scripted: Scripted, server: PostgresServer
+) -> None:
+    store = connection.store("Team notes", create=True)
+    agent = mk.Agent(client=scripted(reply("Done.")).client(), store=store)
+    try:
+        with pytest.raises(DatabaseUnavailableError):
+            agent.run("Go", show=False, sink=lambda event: server.stop() if isinstance(event, TurnEnded) else None)
+    finally:
+        server.start()
+    assert [record.status for record in connection.runs()] == ["done"]
 
 
 def test_a_run_whose_process_was_killed_is_taken_over(
