@@ -206,7 +206,12 @@ class Budget:
         prompt_usd = prices.least_cost_usd(least_tokens, price)
         left_usd = limit - spent.cost_usd - prompt_usd
         tokens = prices.tokens_for(left_usd, least_tokens, price)
-        return _Room("max_cost", tokens, dollars_text(spent.cost_usd), dollars_text(limit), dollars_text(prompt_usd))
+        return _Room("max_cost", tokens, dollars_text(spent.cost_usd), _dollars(limit), _dollars(prompt_usd))
+
+
+def _dollars(cost_usd: float) -> str:
+    """Also of what is too little for `dollars_text`: a sentence says that it is so much or more."""
+    return dollars_text(cost_usd) if cost_usd >= 0.000_05 else f"${cost_usd:.6f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +231,8 @@ class _Room:
     def refused(self, spent: Spent) -> Reached:
         if spent.turns == 0:
             sentence = (
-                f"Nothing was asked: the conversation alone takes {self.prompt} or more, and {self._name} is "
-                f"{self.limit}."
+                f"Nothing was asked: the conversation alone takes {self.prompt} or more, which leaves no room for a "
+                f"reply: {self._name} is {self.limit}."
             )
         else:
             sentence = f"Stopped at {self.used} of {self.limit} ({self._name}): no further reply fits. {_AGAIN}"

@@ -133,7 +133,9 @@ def checked_tools(tools: Sequence[object]) -> list[Tool]:
 def _checked_tool(tool: object) -> Tool:
     if isinstance(tool, BetaBuiltinFunctionTool | BetaFunctionTool | BetaRunnableToolset | Mapping):
         return cast("Tool", tool)
-    raise InvalidInputError(f"{tool!r} is no tool", hint="Decorate a function with anthropic.beta_tool.")
+    raise InvalidInputError(
+        f"{getattr(tool, '__name__', repr(tool)):.80} is no tool", hint="Decorate a function with anthropic.beta_tool."
+    )
 
 
 def names(tools: Sequence[Tool]) -> list[str]:

@@ -35,7 +35,9 @@ _HINTS = {
     404: "Check the model's name, and the client's base_url if it has one.",
     413: "The conversation is too long: begin a new one with reset(), or let old results be cleared.",
 }
-_RECORDED = 'Replay it as it was recorded: the same prompt and tools, and the memory of then. Or take model="scripted".'
+_RECORDED = (
+    'Replay it as it was recorded: the same prompt, memory and tools (`--store`, `--sandbox`). Or model="scripted".'
+)
 _LATER = "Run the agent again: it goes on where it stopped."
 
 

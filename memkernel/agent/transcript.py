@@ -163,9 +163,10 @@ def _shortened(line: str) -> str:
 
 def _heading(events: Sequence[Event]) -> str:
     started = next((event for event in events if isinstance(event, RunStarted)), None)
-    turns = sum(isinstance(event, TurnEnded) for event in events)
-    ended = next((status_words(event.status) for event in events if isinstance(event, RunEnded)), "running")
-    return " · ".join([*([started.model] if started else []), ended, counted(turns, "turn")])
+    ended = next((event for event in events if isinstance(event, RunEnded)), None)
+    turns = ended.turns if ended else sum(isinstance(event, TurnEnded) for event in events)
+    stands = status_words(ended.status) if ended else "running"
+    return " · ".join([*([started.model] if started else []), stands, counted(turns, "turn")])
 
 
 def _badge(events: Sequence[Event]) -> str:

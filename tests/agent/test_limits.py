@@ -130,7 +130,8 @@ def test_a_conversation_that_is_too_long_by_itself_is_said_so() -> None:
     allowed = Budget(RunLimits(max_total_tokens=1_000), None).allow(Spent(), 5_000, 32_000)
     assert allowed.reached is not None
     assert allowed.reached.sentence == (
-        "Nothing was asked: the conversation alone takes 5,000 tokens or more, and max_total_tokens is 1,000."
+        "Nothing was asked: the conversation alone takes 5,000 tokens or more, which leaves no room for a reply: "
+        "max_total_tokens is 1,000."
     )
 
 
@@ -155,12 +156,22 @@ def test_no_request_is_sent_once_the_money_is_spent() -> None:
     )
 
 
+def test_a_prompt_that_costs_very_little_is_told_with_its_price() -> None:
+    reached = Budget(RunLimits(max_cost_usd=0.000_04), ONE).allow(Spent(), 45, 100).reached
+    assert reached is not None
+    assert reached.sentence == (
+        "Nothing was asked: the conversation alone takes $0.000045 or more, which leaves no room for a reply: "
+        "max_cost_usd is $0.000040."
+    )
+
+
 def test_a_prompt_that_costs_too_much_by_itself_is_not_sent() -> None:
     allowed = Budget(RunLimits(max_cost_usd=0.5), ONE).allow(Spent(), 1_000_000, 100)
     assert allowed.max_tokens == 0
     assert allowed.reached is not None
     assert allowed.reached.sentence == (
-        "Nothing was asked: the conversation alone takes $1.00 or more, and max_cost_usd is $0.50."
+        "Nothing was asked: the conversation alone takes $1.00 or more, which leaves no room for a reply: "
+        "max_cost_usd is $0.50."
     )
 
 

@@ -112,6 +112,11 @@ def test_a_failure_before_the_first_reply_leaves_the_prompt_there() -> None:
     assert [entry.text for entry in transcript.entries(events)] == ["Go on", "Busy.", "Hello."]
 
 
+def test_a_turn_that_was_stopped_counts_in_the_heading_as_it_does_elsewhere() -> None:
+    events = [started(), TurnStarted(1), TextDelta("Hm."), ended("stopped", turns=1)]
+    assert "stopped by the user · 1 turn\n" in transcript.as_text(events)
+
+
 def test_a_run_that_was_gone_on_with_without_a_prompt_shows_none() -> None:
     events = [RunStarted("run_1", "", "scripted", "scripted"), *turn(TextDelta("Hello."))]
     assert [entry.kind for entry in transcript.entries(events)] == ["text"]
