@@ -79,6 +79,18 @@ class Ledger:
         elif isinstance(event, _WRITTEN_AT):
             self._write()
 
+    def say_alive(self) -> None:
+        """Say that the run goes on, however long it waits, and stop it where that was asked for. From any thread.
+
+        Raises:
+            DatabaseUnavailableError: nobody can be told.
+        """
+        run = self._run
+        if not self.is_kept or self._is_over:
+            return
+        if self._runs.lives(run.id, session_id=run.session_id, process=this_process()):
+            run.stop()
+
     def has_kept(self, runs: Runs) -> bool:
         """Whether a later run, kept by these, can go on with this one by its id."""
         return self.is_kept and self._runs is runs

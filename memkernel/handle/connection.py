@@ -158,7 +158,10 @@ class Connection:
             raise InvalidInputError(f"limit is {limit}; it must be 1 or more")
         self._settle_runs()
         found = self._each_run(memory_store_id=self._id_of(store), status=status, since=since)
-        return Records(islice(found, limit), kind=RunRecord, empty="No run of an agent was kept here.")
+        empty = (
+            "No run of an agent was kept here." if store is status is since is None else "No such run was kept here."
+        )
+        return Records(islice(found, limit), kind=RunRecord, empty=empty)
 
     def _each_run(self, **filters: Any) -> Iterator[RunRecord]:
         page = None
@@ -197,7 +200,7 @@ class Connection:
         return self.database.runs.events(run_id)
 
     def stop_run(self, run_id: str) -> RunRecord:
-        """Ask a run of any kernel to stop; it does before its next tool, or when its turn ends. One that ended stays.
+        """Ask a run of any kernel to stop: it does before its next tool, or within half a minute. One that ended stays.
 
         Raises:
             RunNotFoundError: there is no such run.

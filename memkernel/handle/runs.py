@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from memkernel.store import Database
     from memkernel.store.runs import Runs
 
+ALIVE_S = 30.0
+"""So often a run that goes on says so. After ten minutes without a word, those on other machines take it for lost."""
+
 _lock: Final = threading.Lock()
 _going: Final[dict[str, Run]] = {}
 _unsettled: Final[list[Ledger]] = []
@@ -32,18 +35,27 @@ def running() -> list[Run]:
 @contextmanager
 def going(run: Run) -> Generator[None]:
     """In the block the run is one that goes on; where its end could not be written, that is made up for later."""
+    ledger, over = run.ledger, threading.Event()
     with _lock:
         _going[run.id] = run
     try:
+        if ledger is not None:
+            threading.Thread(target=_say_alive, args=(ledger, over), name="memkernel-run-alive", daemon=True).start()
         yield
     finally:
-        ledger = run.ledger
+        over.set()
         with _lock:
             _going.pop(run.id, None)
             if ledger is not None and not ledger.is_settled:
                 _unsettled.append(ledger)
         if ledger is not None and ledger.lost is None:
             settle()  # an interrupt came in between, and the database is there
+
+
+def _say_alive(ledger: Ledger, over: threading.Event) -> None:
+    while not over.wait(ALIVE_S):
+        with suppress(MemkernelError):  # the run itself meets it, and says so
+            ledger.say_alive()
 
 
 def settle(kept_by: Runs | None = None) -> None:

@@ -58,7 +58,7 @@ class RunRecord:
         previous_run_id: the run whose conversation it goes on with; None where it began one, or was given messages.
         cost_usd: in US dollars; None where the model has no known price.
         error: what it failed with, in one line; "" else.
-        seen_at: when its process last wrote to it.
+        seen_at: when its process last wrote to it, or said that it goes on.
     """
 
     id: str

@@ -26,6 +26,12 @@ RUN_APPEND: Final = prepared(
     "$8::bigint, $9::bigint, $10::bigint, $11::bigint, $12::bigint, $13::text::double precision, $14::text, $15::text, "
     "$16::text)",
 )
+# Only a run that goes on, and is this process's: its end, or whoever has taken it over, is never written over.
+RUN_LIVES: Final = planned(
+    "UPDATE memkernel.runs AS r SET seen_at = greatest(clock_timestamp(), r.seen_at) WHERE r.session_id = $1::text "
+    "AND r.id = $2::text AND r.process = $3::text AND r.status = 'running' "
+    "RETURNING (r.stop_asked_at IS NOT NULL)::int::bigint"
+)
 RUN_GET: Final = planned(f"SELECT {RUN} FROM memkernel.runs r WHERE r.id = $1::text")
 RUN_MESSAGES: Final = planned("SELECT r.messages::text FROM memkernel.runs r WHERE r.id = $1::text")
 RUN_EVENTS: Final = planned(

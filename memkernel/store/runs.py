@@ -134,6 +134,22 @@ class Runs:
 
         return self._contact.change(append, lambda _: None, memory_store_id="")
 
+    def lives(self, run_id: str, *, session_id: str, process: str) -> bool:
+        """Say that a run goes on, which has nothing to write for now; nothing where it has ended, or another has it.
+
+        Returns:
+            Whether somebody asked for a stop.
+
+        Raises:
+            DatabaseUnavailableError: the server was lost.
+        """
+
+        def live(connection: StoreConnection) -> bool:
+            result = connection.run(run_queries.RUN_LIVES, session_id, run_id, process)
+            return bool(result.ntuples and rows.number(result.get_value(0, 0)))
+
+        return self._contact.change(live, lambda _: None, memory_store_id="")
+
     # -- by anybody --------------------------------------------------------------------------------
 
     def retrieve(self, run_id: str) -> RunRecord:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,8 +14,8 @@ import pytest
 
 import memkernel as mk
 from memkernel import ids
-from memkernel.agent.events import TurnEnded
-from memkernel.agent.script import reply
+from memkernel.agent.events import ApprovalAsked, TurnEnded
+from memkernel.agent.script import ToolUse, reply
 from memkernel.errors import (
     DatabaseUnavailableError,
     InvalidInputError,
@@ -91,6 +92,7 @@ def test_runs_are_records_newest_first_with_a_data_frame(connection: mk.Connecti
 
 def test_where_no_run_is_kept_a_sentence_says_so(connection: mk.Connection) -> None:
     assert repr(connection.runs()) == "No run of an agent was kept here."
+    assert repr(connection.runs(status="running")) == "No such run was kept here."
     assert len(connection.runs().df()) == 0
 
 
@@ -150,6 +152,22 @@ def test_a_run_is_asked_to_stop(connection: mk.Connection, begin: Begin, killed_
     assert connection.stop_run(run.id).status == "running"
     assert append(connection, run)
     assert connection.stop_run(begin(process=killed_process).id).status == "lost"
+
+
+def test_a_run_that_waits_for_a_person_is_stopped_from_another_kernel(
+    connection: mk.Connection, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has nothing to write, and so says from time to time that it goes on; it hears of the stop then."""
+    monkeypatch.setattr("memkernel.handle.runs.ALIVE_S", 0.01)
+    store = connection.store("Team notes", create=True)
+    view = ToolUse("memory", {"command": "view", "path": "/memories"})
+    agent = mk.Agent(client=scripted(reply(view)).client(), store=store, approve="ask")
+    waits = threading.Event()
+    run = agent.start("Go", show=False, sink=lambda event: waits.set() if isinstance(event, ApprovalAsked) else None)
+    assert waits.wait(60)
+    connection.stop_run(run.id)
+    assert run.wait(60).status == "stopped"
+    assert connection.run(run.id).status == "stopped"
 
 
 def test_a_run_is_forgotten_when_it_has_ended(connection: mk.Connection, begin: Begin, killed_process: str) -> None:

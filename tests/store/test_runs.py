@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from types import MappingProxyType
@@ -287,6 +288,36 @@ def test_a_stop_that_was_asked_for_is_told_with_the_next_write(
     assert append(database, run, [event(1)])
     append(database, run, status="stopped")
     assert database.runs.ask_stop(run.id).status == "stopped"
+
+
+def test_a_run_that_goes_on_says_so_and_hears_of_a_stop_without_anything_to_write(
+    database: Database, begin: Callable[..., RunRecord]
+) -> None:
+    run = begin()
+
+    def lives(process: str = "") -> bool:
+        return database.runs.lives(run.id, session_id=run.session_id, process=process or this_process())
+
+    assert not lives()
+    seen = database.runs.retrieve(run.id)
+    assert seen == replace(run, seen_at=seen.seen_at)
+    assert seen.seen_at > run.seen_at
+    database.runs.ask_stop(run.id)
+    assert lives()
+    append(database, run, status="stopped")
+    ended = database.runs.retrieve(run.id)
+    assert not lives()
+    assert not lives(ELSEWHERE)
+    assert database.runs.retrieve(run.id) == ended
+
+
+def test_nobody_says_of_a_run_of_another_process_that_it_goes_on(
+    database: Database, begin: Callable[..., RunRecord]
+) -> None:
+    run = begin(process=ELSEWHERE)
+    database.runs.ask_stop(run.id)
+    assert not database.runs.lives(run.id, session_id=run.session_id, process=this_process())
+    assert database.runs.retrieve(run.id) == run
 
 
 def test_a_run_that_is_deleted_is_gone_with_all_that_happened(
