@@ -130,3 +130,11 @@ def interrupt() -> Iterator[Callable[[], None]]:
     for timer in timers:
         timer.join()
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def kernel_interrupts() -> Iterator[None]:
+    """The handler that a kernel has while a cell runs; every run puts it back."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler

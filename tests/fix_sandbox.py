@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,11 @@ import pytest
 import memkernel as mk
 from memkernel import errors
 from memkernel.handle.mounts import Attached
+from memkernel.models import ToolAnswer
+from memkernel.sandbox.toolbox import Toolbox
 
 MakeBox = Callable[..., mk.Sandbox]
+Meddle = Callable[[Callable[[], object]], None]
 
 
 @pytest.fixture
@@ -56,3 +59,21 @@ def boxes() -> Iterator[MakeBox]:
 def docker_box(sandbox_image: str, docker_engine: object, notes: mk.Store, boxes: MakeBox) -> mk.Sandbox:
     """A container with that store."""
     return boxes(notes)
+
+
+@pytest.fixture
+def meddle(monkeypatch: pytest.MonkeyPatch) -> Meddle:
+    """At the end of an agent's next call, before what it wrote is saved, a person does something."""
+
+    def meddle(change: Callable[[], object]) -> None:
+        call = Toolbox.call
+
+        def meddled(self: Toolbox, name: str, given: Mapping[str, object]) -> ToolAnswer:
+            answer = call(self, name, given)
+            monkeypatch.setattr(Toolbox, "call", call)
+            change()
+            return answer
+
+        monkeypatch.setattr(Toolbox, "call", meddled)
+
+    return meddle

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -37,6 +36,8 @@ from memkernel.agent.scripted import ScriptedModel
 from memkernel.models import Usage
 from tests.fix_agent import Play, Scripted
 
+pytestmark = pytest.mark.usefixtures("kernel_interrupts")
+
 PATIENCE_S = 30.0
 MODEL = "claude-sonnet-5-5"
 
@@ -60,14 +61,6 @@ def apart(run: Run, request: Request) -> Run:
 @pytest.fixture(params=[here, apart])
 def played(request: pytest.FixtureRequest) -> Played:
     return request.param
-
-
-@pytest.fixture(autouse=True)
-def _interrupts() -> Iterator[None]:
-    """The handler that a kernel has while a cell runs; every run puts it back."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 
 @beta_tool

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 
 import pytest
@@ -25,6 +25,8 @@ from memkernel.agent.script import Failure, Reply, ToolUse, reply
 from memkernel.agent.stopping import Stopping
 from memkernel.errors import AgentError, InvalidInputError, ModelRequestError
 from tests.fix_agent import Scripted
+
+pytestmark = pytest.mark.usefixtures("kernel_interrupts")
 
 PATIENCE_S = 30.0
 
@@ -43,14 +45,6 @@ def apart(agent: mk.Agent, prompt: str = "Go") -> Run:
 @pytest.fixture(params=[here, apart])
 def ask(request: pytest.FixtureRequest) -> Ask:
     return request.param
-
-
-@pytest.fixture(autouse=True)
-def _interrupts() -> Iterator[None]:
-    """The handler that a kernel has while a cell runs; every run puts it back."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 
 class StopAt:

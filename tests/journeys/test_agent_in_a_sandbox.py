@@ -16,11 +16,10 @@ from memkernel import errors
 from memkernel.agent.events import ToolCalled, ToolReturned
 from memkernel.agent.run import Run
 from memkernel.agent.script import Reply, ToolUse, reply
-from memkernel.models import Cause, ToolAnswer
-from memkernel.sandbox.toolbox import Toolbox
+from memkernel.models import Cause
 from tests.fix_agent import Scripted
 from tests.fix_postgres import PostgresServer
-from tests.fix_sandbox import MakeBox
+from tests.fix_sandbox import MakeBox, Meddle
 from tests.runtime.processes import wait_until
 
 MOUNT = "/mnt/memory/team-notes"
@@ -122,22 +121,9 @@ def test_a_memory_that_a_person_changes_during_a_command_is_kept_and_the_agent_d
     assert notes.log("/units.md")[0].created_by == box.actor
 
 
-def meddle(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
-    """At the end of the next call, before what it wrote is saved, a person does something."""
-    call = Toolbox.call
-
-    def meddled(self: Toolbox, name: str, given: Any) -> ToolAnswer:
-        answer = call(self, name, given)
-        monkeypatch.setattr(Toolbox, "call", call)
-        change()
-        return answer
-
-    monkeypatch.setattr(Toolbox, "call", meddled)
-
-
 @pytest.mark.parametrize("change", ["edit", "rename", "delete"])
 def test_a_memory_that_a_person_changes_during_an_edit_is_as_the_person_left_it(
-    change: str, notes: mk.Store, boxes: MakeBox, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+    change: str, notes: mk.Store, boxes: MakeBox, scripted: Scripted, meddle: Meddle
 ) -> None:
     notes.write("/units.md", "We use feet.\n")
     box = boxes(notes)
@@ -147,7 +133,7 @@ def test_a_memory_that_a_person_changes_during_an_edit_is_as_the_person_left_it(
         "rename": lambda: notes.rename("/units.md", "/measures.md"),
         "delete": lambda: notes.delete("/units.md"),
     }
-    meddle(monkeypatch, persons[change])
+    meddle(persons[change])
     run = mk.Agent(MODEL, sandbox=box, client=model.client()).run("Metric units, please", show=False)
     (edited, is_error), (seen, _) = told(run)
     assert is_error
@@ -215,7 +201,7 @@ def own_server() -> Iterator[PostgresServer]:
 
 
 def test_a_database_lost_in_the_middle_is_told_to_the_person_and_the_change_is_saved_later(
-    own_server: PostgresServer, sandbox_home: Path, boxes: MakeBox, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+    own_server: PostgresServer, sandbox_home: Path, boxes: MakeBox, scripted: Scripted, meddle: Meddle
 ) -> None:
     with mk.connect(own_server.dsn(own_server.create_migrated_database())) as connection:
         notes = connection.store("Team notes", create=True)
@@ -227,7 +213,7 @@ def test_a_database_lost_in_the_middle_is_told_to_the_person_and_the_change_is_s
             reply("It is there."),
         )
         agent = mk.Agent(MODEL, sandbox=box, client=model.client())
-        meddle_later(monkeypatch, own_server.stop)
+        meddle(lambda: meddle(own_server.stop))  # at the end of the second call
         with pytest.raises(errors.SyncError, match="is not synced"):
             agent.run("Write", show=False)
         first = agent.last_run
@@ -244,19 +230,6 @@ def test_a_database_lost_in_the_middle_is_told_to_the_person_and_the_change_is_s
         assert second.changes == []
         assert by_call(notes, first) == {"bash": [("/a.md", "created"), ("/b.md", "created")]}
         box.stop()
-
-
-def meddle_later(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
-    """As `meddle`, at the end of the call after the next one."""
-    call = Toolbox.call
-
-    def first(self: Toolbox, name: str, given: Any) -> ToolAnswer:
-        answer = call(self, name, given)
-        monkeypatch.setattr(Toolbox, "call", call)
-        meddle(monkeypatch, change)
-        return answer
-
-    monkeypatch.setattr(Toolbox, "call", first)
 
 
 @pytest.mark.parametrize("how", ["interrupt", "stop", "stop in a thread"])

@@ -10,13 +10,15 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from memkernel.sandbox import inside
 from memkernel.sandbox.base import Channel, Exit, Place, SandboxSpec
 from memkernel.sandbox.kernel import KernelSandbox, Progress
+
+Make = Callable[[SandboxSpec], KernelSandbox]
 
 
 class PipeChannel(Channel):

@@ -10,7 +10,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,33 +20,11 @@ import pytest
 from memkernel.errors import InvalidInputError, SandboxClosedError, SandboxError
 from memkernel.models import CellResult
 from memkernel.sandbox.base import Mount, SandboxLimits, SandboxSpec
-from memkernel.sandbox.docker import DockerSandbox
-from memkernel.sandbox.engine import Engine
 from memkernel.sandbox.kernel import KernelSandbox
-from memkernel.sandbox.local import LocalSandbox
-from tests.sandbox.places import HereSandbox
+from tests.sandbox.places import HereSandbox, Make
 
 MiB = 1 << 20
 SPEC = SandboxSpec("sesn_contract", "memkernel-tests", limits=SandboxLimits(mount_files=2_000, mount_bytes=64 * MiB))
-
-Make = Callable[[SandboxSpec], KernelSandbox]
-
-KINDS = [pytest.param("docker", marks=pytest.mark.docker), "local-1", "local-2"]
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def make(kind: str, request: pytest.FixtureRequest) -> Make:
-    """Makes a sandbox of the kind; it is not started."""
-    if kind == "docker":
-        engine: Engine = request.getfixturevalue("docker_engine")
-        image: str = request.getfixturevalue("sandbox_image")
-        return lambda spec: DockerSandbox(replace(spec, image=image), engine)
-    return lambda spec: LocalSandbox(spec, level=1 if kind == "local-1" else 2)
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,8 @@ from memkernel.sandbox.base import Mount, SandboxLimits, SandboxSpec
 from memkernel.sandbox.docker import DockerSandbox
 from memkernel.sandbox.engine import Engine
 from memkernel.sandbox.kernel import KernelSandbox
-from memkernel.sandbox.local import LocalSandbox
 from memkernel.sandbox.toolbox import Toolbox
+from tests.sandbox.places import Make
 
 SECRETS = {"ANTHROPIC_API_KEY": "sk-none", "ANTHROPIC_BASE_URL": "http://nowhere", "KEPT": "yes"}
 SPEC = SandboxSpec(
@@ -37,23 +37,6 @@ SPEC = SandboxSpec(
 )
 NOTES, RULES, DATA = "/mnt/memory/notes", "/mnt/memory/rules", "/data"
 GONE = "bash: bash session terminated; restart required"
-
-Make = Callable[[SandboxSpec], KernelSandbox]
-
-
-@pytest.fixture(scope="module", params=[pytest.param("docker", marks=pytest.mark.docker), "local-1", "local-2"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def make(kind: str, request: pytest.FixtureRequest) -> Make:
-    """Makes a sandbox of the kind; it is not started."""
-    if kind == "docker":
-        engine: Engine = request.getfixturevalue("docker_engine")
-        image: str = request.getfixturevalue("sandbox_image")
-        return lambda spec: DockerSandbox(replace(spec, image=image), engine)
-    return lambda spec: LocalSandbox(spec, level=1 if kind == "local-1" else 2)
 
 
 @pytest.fixture(scope="module")
