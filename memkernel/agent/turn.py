@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 import time
@@ -225,7 +226,7 @@ class Turn:
     def _content(self) -> list[Block]:
         if self._stream is None:
             return []
-        content = [block.to_dict() for block in self._stream.current_message_snapshot.content]
+        content = [_sendable(block.to_dict()) for block in self._stream.current_message_snapshot.content]
         return content if self._complete else conversation.cut(content, self._completed_blocks)
 
 
@@ -243,6 +244,11 @@ class WatchedTool(BetaBuiltinFunctionTool):
     def call(self, input: object) -> BetaFunctionToolResultType:
         """Run the tool."""
         return self._call(self._tool, input)
+
+
+def _sendable(block: Block) -> Block:
+    """A call without NaN and infinity: a model may write such a number (1e999), and no request can hold it."""
+    return json.loads(json.dumps(block), parse_constant=lambda _: None) if block["type"] == "tool_use" else block
 
 
 def _traced(tool: RunnableTool, cause: Cause, given: object) -> BetaFunctionToolResultType:

@@ -212,6 +212,15 @@ def test_arguments_of_the_wrong_type_are_an_error_result(play: Play, recorder: R
     assert len(played.results()) == 3
 
 
+@pytest.mark.parametrize("number", [1e999, -1e999, float("nan")])
+def test_a_number_that_no_request_can_hold_does_not_end_the_conversation(play: Play, number: float) -> None:
+    played = play([reply(ToolUse("gone", {"how": {"many": [number, 2]}})), reply("I see.")])
+    assert played.run.status == "done"
+    sent = played.model.requests[1]["messages"][1]["content"]
+    assert [block["input"] for block in sent] == [{"how": {"many": [None, 2]}}]
+    assert played.run.messages[1]["content"] == sent
+
+
 def test_an_unknown_tool_is_told_to_the_model_and_shown(play: Play) -> None:
     call = ToolUse("rm", {"path": "/"})
     played = play([reply(call), reply("I see.")])
