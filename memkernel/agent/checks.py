@@ -86,7 +86,17 @@ def options(value: object, request: Callable[..., object]) -> dict[str, Any]:
                 f"options holds {name!r:.80}, which is no argument of tool_runner",
                 hint="What the SDK does not know yet goes into its extra_body.",
             )
+    # It would be sent in place of what the agent says, and counts by: another model, longer replies.
+    for name in sent_besides(given):
+        if name in _OWN_ARGUMENTS:
+            raise InvalidInputError(f"options['extra_body'] may not hold {name!r}", hint="The agent sets it itself.")
     return {str(name): option for name, option in given.items()}
+
+
+def sent_besides(given: Mapping[Any, Any]) -> Mapping[str, object]:
+    """What options say of the request's body in the SDK's own way; it goes before its other arguments."""
+    body: object = given.get("extra_body")
+    return cast("Mapping[str, object]", body) if isinstance(body, Mapping) else {}
 
 
 def messages(value: object) -> list[Message]:

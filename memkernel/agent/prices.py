@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
+from memkernel.agent import checks
 from memkernel.errors import InvalidInputError
 from memkernel.models import RunKind, Usage
 
@@ -165,7 +166,8 @@ def price_of(
 
 
 def _priced_apart(options: Mapping[str, object]) -> list[str]:
-    return [name for name in _PRICED_APART if options.get(name) not in (None, "standard", "global")]
+    sent = {**options, **checks.sent_besides(options)}
+    return [name for name in _PRICED_APART if sent.get(name) not in (None, "standard", "global")]
 
 
 def why_unknown(model: str, options: Mapping[str, object] | None = None) -> str:

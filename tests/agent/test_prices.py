@@ -132,6 +132,7 @@ def test_a_script_and_a_recording_cost_nothing_whatever_their_name(kind: Any) ->
 
 @pytest.mark.parametrize("options", [{"speed": "fast"}, {"inference_geo": "us"}, {"fallbacks": [{"model": "x"}]}])
 def test_what_changes_the_price_leaves_none_but_a_persons_own(options: dict[str, Any]) -> None:
+    assert prices.price_of("claude-opus-5-5", options={"extra_body": options}) is None
     assert prices.price_of("claude-opus-5-5", options=options) is None
     own = {"claude-opus-5-5": Price.of(8, 40)}
     assert prices.price_of("claude-opus-5-5", options=options, prices=own) == Price.of(8, 40)

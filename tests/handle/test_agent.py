@@ -187,6 +187,7 @@ def test_functions_of_ones_own_are_tools(scripted: Scripted) -> None:
         ({"options": 5}, "options is a dict, not int"),
         ({"options": {"messages": []}}, "options may not hold 'messages'"),
         ({"options": {"stream": False}}, "options may not hold 'stream'"),
+        ({"options": {"extra_body": {"max_tokens": 9}}}, "options['extra_body'] may not hold 'max_tokens'"),
         ({"options": {"temprature": 1}}, "options holds 'temprature', which is no argument of tool_runner"),
         ({"options": {5: 1}}, "options holds 5, which is no argument of tool_runner"),
         ({"options": {"thinking": {"type": "adaptive"}, "extra_body": {"new": 1}}}, None),
