@@ -13,7 +13,7 @@ from memkernel.models import RunStatus
 Block: TypeAlias = dict[str, Any]
 Message: TypeAlias = dict[str, Any]
 
-_OPEN_ENDS = ("thinking", "redacted_thinking", "server_tool_use")
+_OPEN_ENDS = ("thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use")
 
 PAUSED = ("pause_turn", "compaction")
 """Stop reasons after which the API is asked to go on with the same turn."""

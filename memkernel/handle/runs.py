@@ -54,7 +54,7 @@ def going(run: Run) -> Generator[None]:
 
 def _say_alive(ledger: Ledger, over: threading.Event) -> None:
     while not over.wait(ALIVE_S):
-        with suppress(MemkernelError):  # the run itself meets it, and says so
+        with suppress(Exception):  # whatever it is, the run itself meets it, and says so
             ledger.say_alive()
 
 

@@ -16,6 +16,7 @@ BLANK: Block = {"type": "text", "text": " \n"}
 CALL: Block = {"type": "tool_use", "id": "toolu_1", "name": "memory", "input": {}}
 THOUGHT: Block = {"type": "thinking", "thinking": "hm", "signature": "s"}
 SERVER: Block = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+MCP: Block = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "find", "server_name": "library", "input": {}}
 
 
 def user(*blocks: Block) -> Message:
@@ -77,6 +78,7 @@ def test_the_conversation_given_is_not_changed() -> None:
         ([THOUGHT], False, None),
         ([THOUGHT, TEXT], False, [THOUGHT, TEXT]),
         ([TEXT, SERVER], False, [TEXT]),
+        ([TEXT, MCP], False, [TEXT]),
         ([TEXT, SERVER], True, [TEXT, SERVER]),
         ([BLANK], True, None),
     ],
