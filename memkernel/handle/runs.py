@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from memkernel.store import Database
     from memkernel.store.runs import Runs
 
-ALIVE_S = 30.0
-"""So often a run that goes on says so. After ten minutes without a word, those on other machines take it for lost."""
-
 _lock: Final = threading.Lock()
 _going: Final[dict[str, Run]] = {}
 _unsettled: Final[list[Ledger]] = []
@@ -53,7 +50,9 @@ def going(run: Run) -> Generator[None]:
 
 
 def _say_alive(ledger: Ledger, over: threading.Event) -> None:
-    while not over.wait(ALIVE_S):
+    from memkernel.store import run_processes
+
+    while not over.wait(run_processes.ALIVE_S):
         with suppress(Exception):  # whatever it is, the run itself meets it, and says so
             ledger.say_alive()
 

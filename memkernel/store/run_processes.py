@@ -14,8 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-QUIET_S: Final = 600.0
+ALIVE_S: Final = 30.0
+"""So often a process says of a run that it goes on (`Runs.lives`), whatever it waits for."""
+
+QUIET_S: Final = 180.0
 """For so long a run on a machine that cannot be looked at must not have been written to, to count as lost."""
+
+RESTARTED_S: Final = 90.0
+"""The same of a machine of this one's name: it is this one before a restart, or another one that is called the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ def is_gone(process: str, quiet_s: float) -> bool:
 def judge(process: RunProcess, here: RunProcess, quiet_s: float, *, is_living: bool) -> bool:
     """Whether a process is gone: by looking where its pid means something here, else by its silence.
 
-    A machine's name says which one it is: where it was started anew, its processes are gone.
+    Where a machine of this one's name was started anew, its processes are gone.
 
     Args:
         process: the one asked for.
@@ -73,7 +79,7 @@ def judge(process: RunProcess, here: RunProcess, quiet_s: float, *, is_living: b
     if (process.boot, process.namespace) == (here.boot, here.namespace):
         return not is_living
     has_restarted = process.host == here.host and process.boot != here.boot
-    return has_restarted or quiet_s > QUIET_S
+    return quiet_s > (RESTARTED_S if has_restarted else QUIET_S)
 
 
 @cache

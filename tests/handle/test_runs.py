@@ -158,7 +158,7 @@ def test_a_run_that_waits_for_a_person_is_stopped_from_another_kernel(
     connection: mk.Connection, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has nothing to write, and so says from time to time that it goes on; it hears of the stop then."""
-    monkeypatch.setattr("memkernel.handle.runs.ALIVE_S", 0.01)
+    monkeypatch.setattr(run_processes, "ALIVE_S", 0.01)
     store = connection.store("Team notes", create=True)
     view = ToolUse("memory", {"command": "view", "path": "/memories"})
     agent = mk.Agent(client=scripted(reply(view)).client(), store=store, approve="ask")

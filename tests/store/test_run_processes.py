@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from memkernel.store import run_processes
-from memkernel.store.run_processes import QUIET_S, RunProcess
+from memkernel.store.run_processes import ALIVE_S, QUIET_S, RESTARTED_S, RunProcess
 
 HERE = RunProcess("host", "boot", "pid:[1]", 100, "5000")
 LONG = QUIET_S + 1
@@ -69,13 +69,18 @@ def test_what_names_no_process_is_nobody(text: str) -> None:
     assert run_processes.is_gone(text, 0)
 
 
+def test_a_run_may_miss_saying_once_that_it_goes_on() -> None:
+    assert 2 * ALIVE_S < RESTARTED_S < QUIET_S
+
+
 @pytest.mark.parametrize(
     ("process", "quiet_s", "is_living", "gone"),
     [
         (HERE, LONG, True, False),
         (HERE, 0, False, True),
         (replace(HERE, host="renamed"), LONG, True, False),
-        (replace(HERE, boot="the last one"), 0, True, True),  # the machine was started anew: its pids mean nothing
+        (replace(HERE, boot="the last one"), RESTARTED_S, True, False),  # or another one of this name
+        (replace(HERE, boot="the last one"), RESTARTED_S + 1, True, True),  # it was started anew: its pids mean nothing
         (replace(HERE, namespace="pid:[2]"), 0, False, False),  # a container of this machine
         (replace(HERE, namespace="pid:[2]"), LONG, True, True),
         (replace(HERE, host="other", boot="its own"), 0, False, False),
