@@ -179,17 +179,22 @@ def _footer(events: Sequence[Event], cost_usd: float | None) -> str:
 
 
 class TextTranscript:
-    """A subscriber that writes what happens to a text stream as it happens."""
+    """A subscriber that writes what happens to a text stream as it happens.
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
+    Args:
+        out: the stream.
+        again: the badge of a run that is shown again; then its prompt is told, too: nobody has just written it.
+    """
+
+    def __init__(self, out: TextIO, *, again: str = "") -> None:
+        self._out, self._again = out, again
         self._at_line_start = True
 
     def __call__(self, event: Event) -> None:
         """Write one event."""
         match event:
-            case RunStarted(kind=kind) if BADGES[kind]:
-                self._line(f"[{BADGES[kind]}]")
+            case RunStarted():
+                self._lines(self._beginning(event))
             case TextDelta(text=text):
                 self._write(text)
             case ToolCalled(name=name, input=given):
@@ -207,6 +212,11 @@ class TextTranscript:
             case _:
                 pass
         self._out.flush()
+
+    def _beginning(self, started: RunStarted) -> list[str]:
+        badge = self._again or BADGES[started.kind]
+        prompt = started.prompt.splitlines() if self._again else []
+        return [*([f"[{badge}]"] if badge else []), *(f"> {line}" for line in prompt)]
 
     def _lines(self, lines: Iterable[str]) -> None:
         for line in lines:

@@ -22,11 +22,11 @@ TOLD: Final = 20
 
 
 class EndedRun:
-    """A run and what it made, as the database knows it now."""
+    """A run and what it made, as the database knows it now; of one that goes on nothing is looked up."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._made = made_lines(run)
+        self._made = {} if run.status == "running" else made_lines(run)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return self.mimebundle()

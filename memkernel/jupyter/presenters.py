@@ -84,7 +84,7 @@ def _told(run: Run) -> dict[str, str]:
 
 def _write(run: Run) -> None:
     """Write what happens in a run, as it does: a terminal's lines stay as they are."""
-    run.subscribe(TextTranscript(sys.stdout))
+    run.subscribe(TextTranscript(sys.stdout, again=getattr(run, "badge", "")))
 
 
 def _follow(outputs: Outputs, run: Run) -> MemoryWidget | None:

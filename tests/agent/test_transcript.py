@@ -195,6 +195,14 @@ def test_words_are_printed_as_they_come_and_lines_begin_at_the_margin() -> None:
     ]
 
 
+def test_a_run_that_is_printed_again_says_so_and_what_was_asked() -> None:
+    out = io.StringIO()
+    transcript.TextTranscript(out, again=transcript.SHOWN_AGAIN)(
+        RunStarted("run_1", "One\nTwo", "scripted", "scripted")
+    )
+    assert out.getvalue() == f"[{transcript.SHOWN_AGAIN}]\n> One\n> Two\n"
+
+
 def test_what_a_terminal_cannot_hold_is_a_question_mark() -> None:
     """As with LANG=C, where Python is kept from taking UTF-8."""
     raw = io.BytesIO()

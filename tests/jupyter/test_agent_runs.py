@@ -134,6 +134,7 @@ def test_a_run_is_shown_with_what_it_said_and_did(shell: Shell, keep: Keep, caps
         capsys.readouterr()
         assert shell.run(line) is None
         told = capsys.readouterr().out
+        assert told.startswith("[shown again, nothing runs now]\n> Go on\n")
         assert "→ memory view /memories\n  │ nothing here\nWell.\n" in told
         assert "done · 1 turn" in told
     again = shell.value("again")
