@@ -31,7 +31,7 @@ _CHARS_A_TOKEN: Final = 8
 _USEFUL_TOKENS: Final = 64
 """A reply that is cut off within its first sentence is not worth its request."""
 
-_AGAIN: Final = "Run it again to go on."
+_AGAIN: Final = "The next prompt goes on."
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,8 +135,9 @@ def _thinking_html(entry: TranscriptEntry) -> str:
 
 
 def _tool_html(entry: TranscriptEntry) -> str:
-    time = "" if entry.duration_s is None else f" · {duration_text(entry.duration_s)}"
-    state = '<strong class="bad">error</strong> ' if entry.is_error else ""
+    was_run = not entry.asked.startswith("✗")  # what was denied took no time, and has not failed
+    time = "" if entry.duration_s is None or not was_run else f" · {duration_text(entry.duration_s)}"
+    state = '<strong class="bad">error</strong> ' if entry.is_error and was_run else ""
     asked = f'<span class="tag">{html_line(entry.asked, LINE_CHARACTERS)}</span> ' if entry.asked else ""
     call = f"→ <code>{html_line(entry.text, LINE_CHARACTERS)}</code> {asked}{state}"
     details = "".join(f"<pre><span>{_detail(text)}</span></pre>" for text in (entry.arguments, entry.result) if text)

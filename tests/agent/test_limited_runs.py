@@ -134,7 +134,7 @@ def test_a_reply_that_the_limit_cut_off_says_which_limit(scripted: Scripted) -> 
     assert notices(run) == [
         Notice(
             "max_total_tokens",
-            "The reply was cut off where max_total_tokens (500) was reached. Run it again to go on.",
+            "The reply was cut off where max_total_tokens (500) was reached. The next prompt goes on.",
         )
     ]
     assert run.text == "It was"
@@ -211,7 +211,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 HOURS_S = 7_200.0
-OUT_OF_TIME = Notice("max_time", "Stopped after 7,200 s (max_time_s). Run it again to go on.")
+OUT_OF_TIME = Notice("max_time", "Stopped after 7,200 s (max_time_s). The next prompt goes on.")
 
 
 def test_a_model_that_hangs_is_left_when_the_time_is_over(scripted: Scripted, played: Played) -> None:
@@ -219,7 +219,7 @@ def test_a_model_that_hangs_is_left_when_the_time_is_over(scripted: Scripted, pl
     played(run, Request(scripted(reply("Once upon", breaks="hangs")).client(), MODEL))
     ended_well(run)
     assert run.status == "max_time"
-    assert notices(run) == [Notice("max_time", "Stopped after 0.2 s (max_time_s). Run it again to go on.")]
+    assert notices(run) == [Notice("max_time", "Stopped after 0.2 s (max_time_s). The next prompt goes on.")]
 
 
 def test_the_words_of_a_model_that_hangs_are_kept(scripted: Scripted, played: Played, clock: Clock) -> None:

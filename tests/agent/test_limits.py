@@ -85,7 +85,7 @@ def test_a_price_that_an_option_changes_is_said_by_the_options_name() -> None:
 def test_turns_are_counted_exactly() -> None:
     budget = Budget(RunLimits(max_turns=2), None)
     assert budget.allow(Spent(turns=1), 10, 100) == Allowance(100)
-    reached = Reached("max_turns", "Stopped after 2 turns (max_turns). Run it again to go on.")
+    reached = Reached("max_turns", "Stopped after 2 turns (max_turns). The next prompt goes on.")
     assert budget.allow(Spent(turns=2), 10, 100) == Allowance(0, reached)
 
 
@@ -101,7 +101,8 @@ def test_a_reply_is_cut_to_what_is_left_and_its_end_says_why() -> None:
     allowed = budget.allow(Spent(Usage(300, 200), turns=1), 400, 32_000)
     assert allowed.max_tokens == 100
     assert allowed.reached == Reached(
-        "max_total_tokens", "The reply was cut off where max_total_tokens (1,000) was reached. Run it again to go on."
+        "max_total_tokens",
+        "The reply was cut off where max_total_tokens (1,000) was reached. The next prompt goes on.",
     )
 
 
@@ -109,7 +110,7 @@ def test_a_request_that_would_pass_the_limit_is_not_sent() -> None:
     budget = Budget(RunLimits(max_total_tokens=1_000), None)
     reached = Reached(
         "max_total_tokens",
-        "Stopped at 800 of 1,000 (max_total_tokens): no further reply fits. Run it again to go on.",
+        "Stopped at 800 of 1,000 (max_total_tokens): no further reply fits. The next prompt goes on.",
     )
     assert budget.allow(Spent(Usage(800), turns=1), 200, 32_000) == Allowance(0, reached)
     assert budget.allow(Spent(Usage(800), turns=1), 10**6, 32_000) == Allowance(0, reached)
@@ -143,7 +144,7 @@ def test_a_reply_is_cut_to_what_the_money_buys() -> None:
     allowed = budget.allow(Spent(cost_usd=0.5, turns=1), 1_000_000, 32_000_000)
     assert allowed.max_tokens == 40_000  # 40 cents, since the prompt costs a tenth of a dollar at least
     assert allowed.reached == Reached(
-        "max_cost", "The reply was cut off where max_cost_usd ($1.00) was reached. Run it again to go on."
+        "max_cost", "The reply was cut off where max_cost_usd ($1.00) was reached. The next prompt goes on."
     )
 
 
@@ -152,7 +153,10 @@ def test_no_request_is_sent_once_the_money_is_spent() -> None:
     allowed = budget.allow(Spent(cost_usd=0.5, turns=3), 0, 100)
     assert allowed == Allowance(
         0,
-        Reached("max_cost", "Stopped at $0.50 of $0.50 (max_cost_usd): no further reply fits. Run it again to go on."),
+        Reached(
+            "max_cost",
+            "Stopped at $0.50 of $0.50 (max_cost_usd): no further reply fits. The next prompt goes on.",
+        ),
     )
 
 
@@ -324,4 +328,4 @@ def test_no_time_limit_is_no_clock() -> None:
 
 
 def test_the_end_by_time_is_said() -> None:
-    assert limits.out_of_time(1.5) == Reached("max_time", "Stopped after 1.5 s (max_time_s). Run it again to go on.")
+    assert limits.out_of_time(1.5) == Reached("max_time", "Stopped after 1.5 s (max_time_s). The next prompt goes on.")

@@ -156,7 +156,7 @@ def test_a_run_whose_time_is_up_ends_itself_wherever_it_runs(scripted: Scripted,
     run = ask(agent, "Go")
     assert (run.status, run.error) == ("max_time", None)
     assert [event for event in run.events if isinstance(event, Notice)] == [
-        Notice("max_time", "Stopped after 0.3 s (max_time_s). Run it again to go on.")
+        Notice("max_time", "Stopped after 0.3 s (max_time_s). The next prompt goes on.")
     ]
     told = [result["content"] for result in run.messages[-1]["content"]]
     assert told[0] in (

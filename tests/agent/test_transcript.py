@@ -274,6 +274,14 @@ def test_how_it_stands_with_an_approval_is_said_below_its_call(answer: ApprovalA
     assert printed(*asked(answer))[-1] == f"  {sign} {words}"
 
 
+def test_a_call_that_was_denied_has_taken_no_time_and_has_not_failed() -> None:
+    told = ToolReturned("toolu_1", "bash", "Not run.", True, 0.0)
+    denied = transcript.as_html([*asked(ApprovalAnswered("toolu_1", "denied", "person")), told])
+    assert ("✗ denied" in denied, "error" in denied, " ms" in denied) == (True, False, False)
+    approved = transcript.as_html([*asked(ApprovalAnswered("toolu_1", "approved", "person")), told])
+    assert ("error" in approved, " ms" in approved) == (True, True)
+
+
 def test_answers_find_their_calls_in_whatever_order_they_come() -> None:
     calls = [ToolCalled(f"toolu_{n}", "bash", {"command": f"echo {n}"}) for n in (1, 2)]
     results = [ToolReturned(f"toolu_{n}", "bash", f"said {n}", False, 0.1) for n in (2, 1)]

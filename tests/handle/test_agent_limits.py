@@ -122,7 +122,7 @@ def test_limits_are_those_of_each_run_alone(scripted: Scripted) -> None:
     for _ in range(2):
         run = agent.run("Go", show=False)
         assert (run.status, run.turns) == ("max_turns", 2)
-        assert Notice("max_turns", "Stopped after 2 turns (max_turns). Run it again to go on.") in run.events
+        assert Notice("max_turns", "Stopped after 2 turns (max_turns). The next prompt goes on.") in run.events
 
 
 def test_a_person_in_another_thread_is_asked_once_for_the_whole_tool_until_the_conversation_begins_anew(
