@@ -99,7 +99,8 @@ class Magic:
             return self.commands[name]
         alike = difflib.get_close_matches(name, [*self.commands, *self.other_words], n=3)
         near = dict.fromkeys(self.other_words.get(word, word) for word in alike)
-        hint = f"Near: {', '.join(near)}" if near else f"Commands: {', '.join(self.commands)}"
+        cell = f"; or a cell: %%{self.name}" if self.cell is not None else ""
+        hint = f"Near: {', '.join(near)}" if near else f"Commands: {', '.join(self.commands)}{cell}"
         raise UsageError(f"%{self.name} has no command {name!r}\n{hint}")
 
     def names(self, mark: str) -> list[str]:

@@ -254,7 +254,8 @@ def _base(scope: str | None) -> str:
     if scope is None:
         return ""
     if "/" in scope:
-        raise InvalidPathError(scope, "a scope is one segment")
+        hint = "It is a name such as alice: the memories below /alice are what is seen."
+        raise InvalidInputError(f"the scope is {scope!r:.80}, not one segment of a path", hint=hint)
     return check_path(f"/{scope}")
 
 

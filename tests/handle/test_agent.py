@@ -79,6 +79,13 @@ def test_the_session_can_be_named(store: mk.Store) -> None:
     assert str(store.log()[0].created_by) == "sesn_01m8pass49e00b2k8p55rztrya"
 
 
+@pytest.mark.parametrize("scope", ["../x", "/a", "a/b"])
+def test_what_is_no_scope_is_refused_with_what_one_is(store: mk.Store, scope: str) -> None:
+    with pytest.raises(InvalidInputError, match="not one segment of a path") as refused:
+        mk.Agent("scripted", store=store, scope=scope)
+    assert refused.value.hint == "It is a name such as alice: the memories below /alice are what is seen."
+
+
 def test_a_scope_is_all_that_the_agent_sees(store: mk.Store) -> None:
     store.write("/secret.md", "hidden\n")
     agent = mk.Agent("scripted", store=store, scope="ann")

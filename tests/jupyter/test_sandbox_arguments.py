@@ -102,7 +102,7 @@ def test_other_words_lead_to_the_commands(shell: Shell) -> None:
     for word, command in {"conflicts": "changes", "staus": "status", "list": "ls"}.items():
         with pytest.raises(UsageError, match=f"Near: .*{command}"):
             shell.run(f"%sandbox {word}")
-    with pytest.raises(UsageError, match="Commands: start, stop"):
+    with pytest.raises(UsageError, match=r"Commands: start, stop.*; or a cell: %%sandbox"):
         shell.run("%sandbox zzz")
     with pytest.raises(UsageError, match="status takes no cell body\nWrite it in a line of its own: `%sandbox status"):
         shell.run("%%sandbox status\nprint(1)\n")
