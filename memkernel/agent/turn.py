@@ -179,7 +179,10 @@ class Turn:
     def _next_call(self, name: str) -> Block:
         # The runner does not say which call it is at; but it takes them in order.
         calls = [block for block in self._content() if block["type"] == "tool_use" and block["name"] == name]
-        return next(call for call in calls if call["id"] not in self._answered)
+        for call in calls:
+            if call["id"] not in self._answered:
+                return call
+        raise LookupError(f"the reply has no call of {name} that waits")
 
     def _return(self, content: results.Content, *, is_error: bool = False) -> None:
         block = self._announced

@@ -13,6 +13,7 @@ from memkernel.jupyter import usage, words
 from memkernel.jupyter.arguments import HelpShown
 from memkernel.jupyter.command import Command, Magic
 from memkernel.jupyter.commands import table
+from memkernel.jupyter.commands.agent import stopped
 from memkernel.jupyter.notebook import Notebook
 from memkernel.jupyter.shell import Shell
 
@@ -36,7 +37,10 @@ class MemoryMagics(Magics):
 
     @line_cell_magic
     def agent(self, line: str, cell: str | None = None) -> Any:
-        return self._obey(table.AGENT, line, cell)
+        try:
+            return self._obey(table.AGENT, line, cell)
+        except KeyboardInterrupt:  # before a run has begun, or after it: in between it ends as stopped
+            raise stopped() from None
 
     @line_cell_magic
     def sandbox(self, line: str, cell: str | None = None) -> Any:

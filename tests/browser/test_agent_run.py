@@ -219,7 +219,7 @@ def test_the_budget_warns_in_words_and_ends_the_run(speaks: Speaks) -> None:
     question(widget).get_by_role("button", name="Approve", exact=True).click()
     expect(budget).to_have_attribute("data-level", "near")
     expect(budget).to_have_attribute("aria-valuetext", "90 % of the budget used")
-    expect(widget.get_by_role("status")).to_contain_text("waits for your approval")
+    expect(widget.get_by_role("status")).to_contain_text("waits for your approval")  # not talked over
     question(widget).get_by_role("button", name="Approve", exact=True).click()
     expect(budget).to_have_attribute("data-level", "full")
     question(widget).get_by_role("button", name="Approve", exact=True).click()

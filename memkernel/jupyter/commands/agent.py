@@ -33,14 +33,14 @@ def agent(notebook: Notebook, args: Namespace, body: str | None) -> DryRun | Non
     prompt = _prompt(args, (body or "").strip())
     if args.dry_run:
         return _Cell.of(notebook, args).look(prompt)
-    try:
-        stopped = _Cell.of(notebook, args).run(prompt).status == "stopped"
-    except KeyboardInterrupt:  # before the run had begun: later ones end it as stopped
-        stopped = True
-    if stopped:
-        # An error, so that the cells below do not run.
-        raise AgentError("the run was stopped", hint="The conversation goes on with the next %%agent cell.")
+    if _Cell.of(notebook, args).run(prompt).status == "stopped":
+        raise stopped()
     return None
+
+
+def stopped() -> AgentError:
+    """What a cell ends with whose run was stopped: an error, so that the cells below do not run."""
+    return AgentError("the run was stopped", hint="The conversation goes on with the next %%agent cell.")
 
 
 def _prompt(args: Namespace, written: str) -> str:

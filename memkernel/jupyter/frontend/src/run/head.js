@@ -18,6 +18,7 @@ export function runHead(frame) {
     h("span.mk-gap"),
     h("span.mk-run-used", budget, spent),
   );
+  let said; // the level of the budget that was spoken of last
   frame.root.dataset.run = frame.get("run_id");
   const clock = setInterval(tick, 1000);
   frame.onClose(() => clearInterval(clock));
@@ -57,8 +58,10 @@ export function runHead(frame) {
     budget.value = part;
     budget.title = used;
     aria(budget, "valuetext", used);
-    if (level !== "fine" && budget.dataset.level !== level) frame.say(used);
     budget.dataset.level = level;
+    if (level === "fine" || level === said || frame.get("status") === "waiting") return; // a question is not talked over
+    said = level;
+    frame.say(used);
   }
 
   function tick() {
