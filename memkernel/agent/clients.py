@@ -61,7 +61,8 @@ def choose(
         speed: of the replay: 2 is twice as fast as it was recorded.
 
     Raises:
-        InvalidInputError: the model's name is blank, or no text; a replay together with a model or a client.
+        InvalidInputError: the model's name is blank, or no text; a replay together with a model or a client; a speed
+            without a replay.
         UnsupportedClientError: the client is asynchronous, or no Anthropic client.
         NoApiKeyError: a model was asked for by name, and there is no key.
         RecordingError: there is no such recording.
@@ -70,6 +71,8 @@ def choose(
     model = checks.text_or_none("model", model, hint="Name one, or leave it out.")
     if replay is not None:
         return _replayed(model, client, replay, speed)
+    if speed != 1.0:
+        raise InvalidInputError("speed needs a replay", hint="A model answers as fast as it does.")
     wished = model or settings.model or DEFAULT_MODEL
     if client is not None:
         return Speaker(checked(client), wished, "live")  # also "scripted": nobody knows who answers to that name there

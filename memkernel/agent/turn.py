@@ -156,7 +156,7 @@ class Turn:
                 content = results.checked(self._run_tool(tool, block, given))
             except Exception as error:
                 if not isinstance(error, ToolError):
-                    _log.warning("the tool %s failed", tool.name, exc_info=True)
+                    _log.info("the tool %s failed", tool.name, exc_info=True)  # the transcript says it in a line
                 raise self._failed(results.failure(error)) from error
         self._return(content)
         return results.to_send(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import islice
@@ -9,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memkernel import cluster, config, ids
+from memkernel.agent import checks
 from memkernel.errors import InvalidInputError
 from memkernel.handle import runs
 from memkernel.handle.records import Records
@@ -154,14 +156,13 @@ class Connection:
             StoreNotFoundError, AmbiguousStoreError: nothing, or several stores answer to `store`.
             InvalidInputError: a value is illegal.
         """
-        if limit is not None and limit < 1:
-            raise InvalidInputError(f"limit is {limit}; it must be 1 or more")
+        most = None if limit is None else min(checks.count("limit", limit), sys.maxsize)
         self._settle_runs()
         found = self._each_run(memory_store_id=self._id_of(store), status=status, since=since)
         empty = (
             "No run of an agent was kept here." if store is status is since is None else "No such run was kept here."
         )
-        return Records(islice(found, limit), kind=RunRecord, empty=empty)
+        return Records(islice(found, most), kind=RunRecord, empty=empty)
 
     def _each_run(self, **filters: Any) -> Iterator[RunRecord]:
         page = None
@@ -175,7 +176,11 @@ class Connection:
     def _id_of(self, store: str | Store | None) -> str | None:
         if isinstance(store, str):
             return store if ids.is_id("memstore", store) else self.store(store).id
-        return None if store is None else store.id
+        if store is None:
+            return None
+        if isinstance(store, Store):  # pyright: ignore[reportUnnecessaryIsInstance]  # a person's own value
+            return store.id
+        raise InvalidInputError(f"store is a memkernel.Store or its name, not {type(store).__name__}")
 
     def run(self, run_id: str) -> RunRecord:
         """How a run stands.

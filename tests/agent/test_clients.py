@@ -201,6 +201,11 @@ def test_a_replay_takes_neither_model_nor_client(options: dict[str, Any], senten
         clients.choose(options.get("model"), options.get("client"), Settings(), replay="demo")
 
 
+def test_without_a_replay_there_is_no_speed() -> None:
+    with pytest.raises(InvalidInputError, match="speed needs a replay"):
+        clients.choose("scripted", None, Settings(), speed=2)
+
+
 @pytest.mark.parametrize("replay", ["", "  ", 3, b"demo"])
 def test_a_recording_is_named_by_a_text(replay: Any) -> None:
     with pytest.raises(InvalidInputError, match="a recording is named by a text or a path"):

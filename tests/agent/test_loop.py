@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from typing import Any
 
@@ -191,6 +192,8 @@ def test_what_a_tool_error_says_reaches_the_model_verbatim(play: Play) -> None:
 
 
 def test_a_tool_that_fails_otherwise_does_not_end_the_run(play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "memkernel")
+
     @beta_tool
     def fail() -> str:
         """Fail."""
@@ -201,6 +204,7 @@ def test_a_tool_that_fails_otherwise_does_not_end_the_run(play: Play, caplog: py
     assert played.results()[0]["is_error"]
     assert played.run.status == "done"
     assert "the tool fail failed" in caplog.text  # where a developer looks
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []  # nothing else is printed
 
 
 def test_arguments_of_the_wrong_type_are_an_error_result(play: Play, recorder: Recorder) -> None:

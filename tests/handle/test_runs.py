@@ -112,6 +112,14 @@ def test_runs_are_asked_for_by_store_status_and_time(connection: mk.Connection, 
         connection.runs(store="team-notes")
     with pytest.raises(InvalidInputError, match="limit is 0"):
         connection.runs(limit=0)
+    nonsense: Any
+    for nonsense in ("3", 1.5, True):
+        with pytest.raises(InvalidInputError, match="limit is"):
+            connection.runs(limit=nonsense)
+    for nonsense in (5, ["Team notes"]):
+        with pytest.raises(InvalidInputError, match="store is"):
+            connection.runs(store=nonsense)
+    assert connection.runs(limit=10**30) == connection.runs()
 
 
 def test_a_run_whose_process_was_killed_is_lost(connection: mk.Connection, begin: Begin, killed_process: str) -> None:
