@@ -72,8 +72,9 @@ def test_every_command_of_every_magic_explains_itself(command: Command) -> None:
     text = command.parser.format_help()
     assert command.summary in text
     for example in command.examples:
-        assert example.startswith((command.magic, f"%{command.magic}"))
-        rest = example.lstrip("%").removeprefix(f"{command.of} {command.name}".strip())
+        name = f"{command.of} {command.name}".strip()
+        assert example.startswith((f"%{name}", f"%%{name}") if command.body == "either" else command.magic)
+        rest = example.lstrip("%").removeprefix(name)
         Parser.parse_line(command.parser, rest)
 
 

@@ -59,7 +59,8 @@ export function runHead(frame) {
     budget.title = used;
     aria(budget, "valuetext", used);
     budget.dataset.level = level;
-    if (level === "fine" || level === said || frame.get("status") === "waiting") return; // a question is not talked over
+    if (level === "fine" || level === said) return;
+    if (frame.get("status") === "waiting") return; // a question is not talked over
     said = level;
     frame.say(used);
   }
