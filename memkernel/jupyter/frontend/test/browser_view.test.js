@@ -348,6 +348,16 @@ test("a search shows what was found with its lines", async () => {
   expect($("input[type=search]").value).toBe("");
 });
 
+test("what a search found after it was left is not shown", async () => {
+  const { model, root, $ } = browse();
+  $("input[type=search]").value = "/si units";
+  press($("input[type=search]"), "Enter");
+  press($("input[type=search]"), "Escape");
+  await model.answer("search", { total: 1, words: ["si"], hits: [["/a.md", "v2", 2, []]] });
+  expect(root.querySelector(".mk-hit")).toBeNull();
+  expect(names(root)).toEqual(["a.md", "b", "c.md"]);
+});
+
 test("where no store is in use, the stores are there to choose from", async () => {
   const stores = [["memstore_1", "Team notes", "House rules", 2, AT, null], ["memstore_2", "Old", "", 0, AT, AT]];
   const { model, root, $ } = browse({ store: "", stores });

@@ -8,10 +8,12 @@ import { counted } from "../format.js";
  */
 export function searchPane(desk, tree) {
   const element = h("div.mk-window", { role: "region", "aria-label": "Found", hidden: true });
+  let asked = 0;
 
   async function run(words) {
+    const mine = ++asked;
     const found = await desk.frame.attempt("Search", () => desk.frame.call("search", { text: words }));
-    if (!found) return;
+    if (!found || mine !== asked) return;
     show(true);
     const { hits, total } = found;
     const all = `${counted(total, "memory", "memories")} found`;
@@ -25,6 +27,12 @@ export function searchPane(desk, tree) {
     tree.hidden = on;
   }
 
+  /** An answer that is still to come is not wanted any more. */
+  function hide() {
+    asked += 1;
+    show(false);
+  }
+
   function drawn([path, , count, snippets, key = path]) {
     const lines = snippets.filter(([number]) => number > 0);
     return h(
@@ -36,7 +44,7 @@ export function searchPane(desk, tree) {
     );
   }
 
-  return { element, run, hide: () => show(false) };
+  return { element, run, hide };
 }
 
 function span([hit, part]) {
