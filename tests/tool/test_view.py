@@ -342,7 +342,7 @@ def test_f009_scopes_and_stores_do_not_see_each_other(make_tool: MakeTool, datab
 
 @pytest.mark.parametrize("scope", ["", ".", "..", "a/b", "/a", "a\0", "cafe\u0301"])
 def test_a_scope_is_one_legal_segment(make_tool: MakeTool, scope: str) -> None:
-    with pytest.raises(ValueError, match="is not a memory path|not one segment of a path"):
+    with pytest.raises(ValueError, match=r"is not a memory path|not one segment of a path"):
         make_tool(scope=scope)
 
 
